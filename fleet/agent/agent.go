@@ -20,6 +20,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
 	"github.com/wasmproxy/wasmproxy/fleet/kube"
 	"github.com/wasmproxy/wasmproxy/fleet/oci"
+	"github.com/wasmproxy/wasmproxy/fleet/trust"
 	"github.com/wasmproxy/wasmproxy/runtime/delivery"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
@@ -32,6 +33,8 @@ type Options struct {
 	Program      string // wasmproxy, which tries plugins
 	Settings     string // the proxy's settings file, for its limits of plugins; it may be missing
 	StatusSocket string // the proxy's status-socket
+	Verifier     string // wasmproxy-fleet-verify, which verifies signatures
+	TrustFile    string // says by whom artifacts must be signed; without it nobody needs to
 	Registry     oci.Client
 	FetchJitter  time.Duration // the longest random wait before an update is fetched
 	Poll         time.Duration // between looks at the proxy and the plugin directory
@@ -58,6 +61,8 @@ type Agent struct {
 	state   map[string]delivered          // by plugin
 	loaded  map[string]loaded             // by revision
 	report  reporter
+
+	trustChanges int // of the trust file, when the revisions were verified last
 }
 
 // New makes an agent, and its directory in the plugin directory.
@@ -76,8 +81,10 @@ func New(client *kube.Client, o Options) (*Agent, error) {
 	if a.state, err = readState(dir); err != nil {
 		return nil, err
 	}
-	a.revisions = revisions{dir: dir, content: a.content, pull: o.Registry.Pull, try: a.try}
-	a.fetcher = &fetcher{has: a.revisions.has, fetch: a.revisions.fetch, changed: a.fetched, known: map[string]*fetching{}}
+	a.revisions = revisions{dir: dir, content: a.content, pull: o.Registry.Pull, try: a.try,
+		guard: guard{trust.NewFile(o.TrustFile), o.TrustFile, o.Verifier, o.Registry}}
+	_, a.trustChanges = a.revisions.now()
+	a.fetcher = &fetcher{has: a.revisions.ready, fetch: a.revisions.fetch, changed: a.fetched, known: map[string]*fetching{}}
 	if err := a.revisions.tidy(); err != nil {
 		return nil, err
 	}
@@ -122,6 +129,7 @@ func (a *Agent) reconcile(ctx context.Context) error {
 		return err
 	}
 	proxy, proxyErr := a.askProxy(ctx)
+	a.followTrust()
 	var errs []error
 	all, wanted := map[string]v1alpha1.PluginReport{}, map[string]bool{}
 	for id, p := range objects {
@@ -142,6 +150,15 @@ func (a *Agent) reconcile(ctx context.Context) error {
 	a.fetcher.keep(wanted)
 	errs = append(errs, a.collect(wanted), a.report.write(ctx, a.node, all, proxy, proxyErr, time.Now()))
 	return errors.Join(errs...)
+}
+
+// followTrust has revisions be verified again, also those that were refused, if the node's trust file has changed.
+func (a *Agent) followTrust() {
+	is, changes := a.revisions.now()
+	if a.report.trust = is; changes != a.trustChanges {
+		a.trustChanges = changes
+		a.fetcher.keep(nil)
+	}
 }
 
 // readNode reads the node's labels, and finds out whether the node is another one of the same name.

@@ -17,7 +17,7 @@ const (
 
 // fetcher fetches revisions side by side with what else the agent does, and tries again until there is an answer.
 type fetcher struct {
-	has     func(revision string) bool // on disk
+	has     func(revision string) bool // on disk, and nothing has to be verified
 	fetch   func(ctx context.Context, revision string) error
 	changed chan<- struct{} // gets an element, if there is room, when a fetch has ended
 

@@ -29,7 +29,11 @@ func (a *Agent) follow(
 	r := &v1alpha1.PluginReport{Name: p.Name, Revision: a.state[p.Name].Revision}
 	if choice.Next != "" && choice.Next != r.Revision {
 		wanted[choice.Next] = true
-		r.Next = a.tryNext(ctx, choice.Next, a.FetchJitter)
+		jitter := a.FetchJitter
+		if a.revisions.has(choice.Next) { // it is only verified
+			jitter = 0
+		}
+		r.Next = a.tryNext(ctx, choice.Next, jitter)
 	}
 	switch choice.Revision {
 	case "":
@@ -73,10 +77,17 @@ func (a *Agent) tryNext(ctx context.Context, revision string, jitter time.Durati
 
 // put has the plugin directory have a revision, if that is on disk and nobody else has a file there.
 func (a *Agent) put(ctx context.Context, p *v1alpha1.NodePlugin, c plan.Choice, r *v1alpha1.PluginReport) error {
+	if p.Spec.Disabled && a.revisions.has(c.Revision) { // what is switched off need not be trusted
+		return a.putFetched(ctx, p, c, r)
+	}
 	if done, err := a.fetcher.want(ctx, c.Revision, 0); !done || err != nil {
 		r.Next = a.tryNext(ctx, c.Revision, 0)
 		return nil // the report says so
 	}
+	return a.putFetched(ctx, p, c, r)
+}
+
+func (a *Agent) putFetched(ctx context.Context, p *v1alpha1.NodePlugin, c plan.Choice, r *v1alpha1.PluginReport) error {
 	has, err := a.load(c.Revision)
 	if err != nil {
 		return err

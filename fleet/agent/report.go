@@ -22,6 +22,7 @@ const maxPlugins = 64
 type reporter struct {
 	client *kube.Client
 	every  time.Duration
+	trust  v1alpha1.Trust
 	last   *v1alpha1.PluginNode // as the API server has it; nil: that is not known
 	wrote  time.Time
 }
@@ -48,7 +49,7 @@ func (r *reporter) write(ctx context.Context, node *metav1.PartialObjectMetadata
 	if proxyErr == nil {
 		n.ProxyVersion, n.Bypassed = proxy.Version, proxy.Bypass.On
 	}
-	n.Plugins = nil
+	n.Trust, n.Plugins = r.trust, nil
 	for _, id := range slices.Sorted(maps.Keys(all)) {
 		if len(n.Plugins) < maxPlugins {
 			n.Plugins = append(n.Plugins, since(all[id], r.last.Plugins, now))
@@ -85,7 +86,10 @@ func since(one v1alpha1.PluginReport, last []v1alpha1.PluginReport, now time.Tim
 // news reports whether a report says something else. The reason why an update cannot be fetched now changes with each try, and
 // is none.
 func news(last, now *v1alpha1.PluginNode) bool {
-	if last.ResourceVersion == "" || last.ProxyVersion != now.ProxyVersion || last.Bypassed != now.Bypassed {
+	if last.ResourceVersion == "" || last.Trust != now.Trust {
+		return true
+	}
+	if last.ProxyVersion != now.ProxyVersion || last.Bypassed != now.Bypassed {
 		return true
 	}
 	return !slices.EqualFunc(last.OwnerReferences, now.OwnerReferences, func(a, b metav1.OwnerReference) bool { return a.UID == b.UID }) ||

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
-	"github.com/wasmproxy/wasmproxy/fleet/oci"
 	"github.com/wasmproxy/wasmproxy/runtime/delivery"
 	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
@@ -31,6 +30,7 @@ type revisions struct {
 	content func(ctx context.Context, name string) ([]byte, error) // of a ControllerRevision
 	pull    func(ctx context.Context, artifact string) ([]byte, error)
 	try     func(ctx context.Context, dir, plugin string) error // errRefused if the proxy would not load it
+	guard
 }
 
 func (r revisions) path(name ...string) string {
@@ -50,6 +50,12 @@ func (r revisions) read(name string) (*v1alpha1.RevisionSpec, error) {
 func (r revisions) has(name string) bool {
 	_, err := r.read(name)
 	return err == nil
+}
+
+// ready reports whether a revision is on disk, and nothing has to be verified.
+func (r revisions) ready(name string) bool {
+	is, _ := r.now()
+	return is == v1alpha1.TrustNone && r.has(name)
 }
 
 // parse reads the content of a revision, whose name must be that of its content.
@@ -104,29 +110,21 @@ func (r revisions) module(name string) ([]byte, error) {
 	return all[0].Module, nil
 }
 
-// fetch brings a revision to the disk, and tries it. If it is there nothing happens. A process that is killed leaves
-// nothing under the revision's name.
+// fetch brings a revision to the disk, if it is let in, and tries it. If it is there it is only verified, and that fails as long as it
+// is not signed: somebody may still sign it. A process that is killed leaves nothing under the revision's name.
 func (r revisions) fetch(ctx context.Context, name string) error {
-	if _, err := r.read(name); !errors.Is(err, fs.ErrNotExist) {
+	spec, err := r.read(name)
+	if err == nil {
+		return r.letIn(ctx, spec.Artifact, r.path(name))
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	text, err := r.content(ctx, name)
 	if err != nil {
 		return fmt.Errorf("reading the revision %s: %w", name, err)
 	}
-	spec, err := parse(name, text)
-	if err != nil {
-		return err
-	}
-	module, err := r.pull(ctx, spec.Artifact)
-	if errors.Is(err, oci.ErrContent) {
-		return fmt.Errorf("%w: %w", errRefused, err)
-	}
-	if err != nil {
-		return err
-	}
-	settings, err := settingsJSON(spec.Settings, module)
-	if err != nil {
+	if spec, err = parse(name, text); err != nil {
 		return err
 	}
 	stage, err := os.MkdirTemp(r.dir, "next-")
@@ -134,6 +132,18 @@ func (r revisions) fetch(ctx context.Context, name string) error {
 		return err
 	}
 	defer os.RemoveAll(stage)
+	// Before a byte of the artifact is read: what is signed is its digest.
+	if err := r.letIn(ctx, spec.Artifact, stage); err != nil {
+		return refusal(err)
+	}
+	module, err := r.pull(ctx, spec.Artifact)
+	if err != nil {
+		return refusal(err)
+	}
+	settings, err := settingsJSON(spec.Settings, module)
+	if err != nil {
+		return err
+	}
 	plugin := pluginOf(name)
 	err = errors.Join(
 		os.WriteFile(filepath.Join(stage, plugin+".wasm"), module, 0o644),

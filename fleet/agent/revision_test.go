@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
 	"github.com/wasmproxy/wasmproxy/fleet/oci"
+	"github.com/wasmproxy/wasmproxy/fleet/trust"
 )
 
 // module begins as a module does.
@@ -32,6 +34,7 @@ func shelf(t *testing.T, spec v1alpha1.RevisionSpec) (r revisions, name string, 
 		content: func(context.Context, string) ([]byte, error) { return *content, nil },
 		pull:    func(context.Context, string) ([]byte, error) { return []byte(module), nil },
 		try:     func(context.Context, string, string) error { return nil },
+		guard:   guard{trust: trust.NewFile(filepath.Join(t.TempDir(), "trust.yaml"))},
 	}, name, content
 }
 

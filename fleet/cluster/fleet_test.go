@@ -38,12 +38,15 @@ func TestFleet(t *testing.T) {
 		}
 		return nil
 	})
-	f := &fleet{t: t, s: s, artifacts: map[string]string{}, digests: map[string]string{}}
+	f := &fleet{t: t, s: s, registry: startRegistry(t, false), artifacts: map[string]string{}, digests: map[string]string{}}
 	program := filepath.Join(t.TempDir(), "wasmproxy")
 	run(t, "go", "build", "-C", "../..", "-buildvcs=false", "-o", program, "./cmd/wasmproxy")
-	host := f.startRegistry("noop", "quota", "fail", "missing-abi")
+	run(t, "go", "build", "-C", "..", "-buildvcs=false", "-o", filepath.Dir(program)+"/", "./cmd/wasmproxy-fleet-verify")
+	for _, module := range []string{"noop", "quota", "fail", "missing-abi"} {
+		f.push(module, module)
+	}
 	for i := range 3 {
-		f.nodes = append(f.nodes, startNode(t, s, fmt.Sprintf("node-%d", i+1), program, host))
+		f.nodes = append(f.nodes, startNode(t, s, fmt.Sprintf("node-%d", i+1), program, f.registry))
 	}
 	t.Run("Refusals", func(t *testing.T) { testRefusals(t, s) })
 	t.Run("Rights", func(t *testing.T) { testRights(t, s) })
@@ -70,24 +73,30 @@ type fleet struct {
 	t                  *testing.T
 	s                  *apiServer
 	nodes              []*node
+	registry           string
 	artifacts, digests map[string]string // by the name of a module
 }
 
-func (f *fleet) startRegistry(modules ...string) (host string) {
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-	f.t.Cleanup(server.Close)
-	host = strings.TrimPrefix(server.URL, "http://")
-	for _, name := range modules {
-		module, err := os.ReadFile("../../testdata/wat/" + name + ".wasm")
-		if err != nil {
-			f.t.Fatal(err)
-		}
-		if f.artifacts[name], err = (oci.Client{PlainHTTP: []string{host}}).Push(f.t.Context(), host+"/plugins/"+name, module); err != nil {
-			f.t.Fatal(err)
-		}
-		f.digests[name] = fmt.Sprintf("%x", sha256.Sum256(module))
+// startRegistry starts a registry in this process, with the API of referrers or without it.
+func startRegistry(t *testing.T, referrers bool) (host string) {
+	t.Helper()
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(referrers)))
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
+}
+
+// push brings a module to the fleet's registry, under a name.
+func (f *fleet) push(name, module string) {
+	f.t.Helper()
+	content, err := os.ReadFile("../../testdata/wat/" + module + ".wasm")
+	if err != nil {
+		f.t.Fatal(err)
 	}
-	return host
+	artifact, err := (oci.Client{PlainHTTP: []string{f.registry}}).Push(f.t.Context(), f.registry+"/plugins/"+name, content)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.artifacts[name], f.digests[name] = artifact, fmt.Sprintf("%x", sha256.Sum256(content))
 }
 
 func (f *fleet) get(id string) *v1alpha1.NodePlugin {
@@ -183,6 +192,7 @@ func (f *fleet) lifeOfAPlugin() {
 	f.atRest(id)
 	f.wrongDigest(id)
 	f.pausedAndBack(id)
+	f.untrusted(id)
 
 	f.set(id, "missing-abi", 1) // the proxy would not load it: no node switches
 	f.rolledBack(id, "missing-abi", "quota", 0)

@@ -32,6 +32,8 @@ type node struct {
 
 func (n *node) plugins() string { return filepath.Join(n.dir, "plugins.d") }
 
+func (n *node) trust() string { return filepath.Join(n.dir, "trust.yaml") }
+
 // has returns the module's digest in a plugin's JSON file, and whether it is enabled; "" if there is no file.
 func (n *node) has(t *testing.T, id string) (digest string, enabled bool) {
 	t.Helper()
@@ -137,7 +139,7 @@ func (n *node) startAgent(t *testing.T, s *apiServer, token, wasmproxy, status, 
 	}
 	a, err := agent.New(client, agent.Options{
 		Node: n.name, Namespace: "wasmproxy", PluginDir: n.plugins(), Program: wasmproxy, Settings: filepath.Join(n.dir, "wasmproxy.yaml"),
-		StatusSocket: status, Registry: oci.Client{PlainHTTP: []string{registry}},
+		StatusSocket: status, Verifier: filepath.Join(filepath.Dir(wasmproxy), "wasmproxy-fleet-verify"), TrustFile: n.trust(), Registry: oci.Client{PlainHTTP: []string{registry}},
 		FetchJitter: 10 * time.Millisecond, Poll: 200 * time.Millisecond, ReportEvery: 200 * time.Millisecond,
 		Log: slog.New(slog.NewTextHandler(&testLog{t, n.name}, nil)),
 	})

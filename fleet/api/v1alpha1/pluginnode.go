@@ -9,6 +9,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:resource:scope=Cluster,categories=wasmproxy
 // +kubebuilder:printcolumn:name="Proxy",type=string,JSONPath=`.proxyVersion`
 // +kubebuilder:printcolumn:name="Bypassed",type=boolean,JSONPath=`.bypassed`
+// +kubebuilder:printcolumn:name="Trust",type=string,JSONPath=`.trust`
 // +kubebuilder:printcolumn:name="Failing",type=string,JSONPath=`.plugins[?(@.phase=="Failing")].name`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type PluginNode struct {
@@ -24,11 +25,26 @@ type PluginNode struct {
 	// +optional
 	Bypassed bool `json:"bypassed,omitempty"`
 
+	// trust says whether the node takes only plugins that are signed, as a file of the node asks.
+	// +optional
+	Trust Trust `json:"trust,omitempty"`
+
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	Plugins []PluginReport `json:"plugins,omitempty"`
 }
+
+// Trust is whether a node has a trust file.
+//
+// +kubebuilder:validation:Enum=enforced;none
+type Trust string
+
+// The values of Trust.
+const (
+	TrustEnforced Trust = "enforced"
+	TrustNone     Trust = "none"
+)
 
 // PluginNodeList is a list of them.
 //

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wasmproxy/wasmproxy/fleet/agent"
+	"github.com/wasmproxy/wasmproxy/fleet/flags"
 	"github.com/wasmproxy/wasmproxy/fleet/kube"
-	"github.com/wasmproxy/wasmproxy/fleet/oci"
 )
 
 const agentLong = `Have the plugins of a node follow the NodePlugins of its cluster.
@@ -16,7 +16,7 @@ const agentLong = `Have the plugins of a node follow the NodePlugins of its clus
 The agent fetches each plugin from its registry, tries it, and puts it into the plugin directory when
 it is the node's turn. It reports what became of it in the node's PluginNode. It changes no file that
 somebody has put there by hand. If the API server, the controller or the registry is away, the node
-keeps what it has.`
+keeps what it has. If the node has a trust file, it fetches only what is signed as that file asks.`
 
 func agentCommand() *cobra.Command {
 	var o agent.Options
@@ -58,11 +58,9 @@ func agentCommand() *cobra.Command {
 	f.DurationVar(&o.FetchJitter, "fetch-jitter", 5*time.Minute, "the longest random wait before an update is fetched, so that nodes do not ask the registry all at once")
 	f.DurationVar(&o.Poll, "poll", 5*time.Second, "time between two looks at the proxy and the plugin directory")
 	f.DurationVar(&o.ReportEvery, "report-every", 10*time.Second, "the least time between two writes of the node's PluginNode")
-	registryFlags(cmd, &o.Registry)
+	f.StringVar(&o.Verifier, "verifier", "/usr/bin/wasmproxy-fleet-verify", "the program that verifies signatures")
+	flags.Trust(cmd, &o.TrustFile)
+	flags.Mirrors(cmd, &o.Registry)
+	flags.Registry(cmd, &o.Registry)
 	return cmd
-}
-
-func registryFlags(cmd *cobra.Command, c *oci.Client) {
-	cmd.Flags().StringVar(&c.Credentials, "registry-config", "", "file with credentials for registries, in the format of Docker's config.json")
-	cmd.Flags().StringSliceVar(&c.PlainHTTP, "plain-http", nil, "registries that are reached without TLS, as references name them")
 }

@@ -31,7 +31,7 @@ func command() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	cmd.AddCommand(agentCommand(), controllerCommand(), pushCommand(), pullCommand())
+	cmd.AddCommand(agentCommand(), controllerCommand(), pushCommand(), pullCommand(), copyCommand(), verifyCommand())
 	return cmd
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -8,6 +9,10 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/wasmproxy/wasmproxy/fleet/oci"
+	"github.com/wasmproxy/wasmproxy/fleet/trust"
+	"github.com/wasmproxy/wasmproxy/fleet/trust/trusttest"
 )
 
 // parse has the program read a command line, without running it.
@@ -70,5 +75,41 @@ func TestPage(t *testing.T) {
 		if agent.Flags().Lookup(string(flag[1])) == nil {
 			t.Errorf("docs/fleet.md names the flag --%s, which the agent does not have", flag[1])
 		}
+	}
+}
+
+// TestFilesOfThePage has the program read the trust file and the mirrors of docs/fleet.md.
+func TestFilesOfThePage(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/fleet.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(name string, content []byte) string {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Join(dir, name)
+	}
+	block := func(kind string) []byte {
+		t.Helper()
+		found := regexp.MustCompile("(?s)```yaml " + kind + "\n(.*?)```").FindSubmatch(text)
+		if found == nil {
+			t.Fatalf("docs/fleet.md has no block of %s", kind)
+		}
+		return found[1]
+	}
+	write("plugins.pub", trusttest.NewKey(t).Public(t))
+	write("trusted_root.json", trusttest.NewSigstore(t).Root(t, true))
+	if p, _, err := trust.NewFile(write("trust.yaml", block("trust"))).Policy(); p == nil || err != nil {
+		t.Errorf("the trust file of docs/fleet.md: %v", err)
+	}
+	gone := "registry.example/p@sha256:" + strings.Repeat("a", 64)
+	c := oci.Client{Mirrors: write("mirrors.yaml", block("mirrors"))}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Pull(ctx, gone); err == nil || strings.Contains(err.Error(), "reading the mirrors") {
+		t.Errorf("the mirrors of docs/fleet.md: %v", err)
 	}
 }

@@ -1,0 +1,144 @@
+package cluster
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
+	"github.com/wasmproxy/wasmproxy/fleet/oci"
+	"github.com/wasmproxy/wasmproxy/fleet/trust"
+	"github.com/wasmproxy/wasmproxy/fleet/trust/trusttest"
+	"github.com/wasmproxy/wasmproxy/fleet/trust/verify"
+)
+
+// untrusted has the nodes get a trust file while they run an artifact that is not signed, and an update that somebody else has signed.
+func (f *fleet) untrusted(id string) {
+	f.t.Helper()
+	key, before := trusttest.NewKey(f.t), f.files(id)
+	for _, n := range f.nodes {
+		write(f.t, filepath.Join(n.dir, "plugins.pub"), key.Public(f.t))
+		write(f.t, n.trust(), []byte("repositories:\n- {name: "+f.registry+"/*, key: plugins.pub}\n"))
+	}
+	f.eachNode("says that what it has is not signed", func(n *v1alpha1.PluginNode) bool {
+		next := n.Plugins[0].Next
+		return n.Trust == v1alpha1.TrustEnforced && next != nil && next.State == v1alpha1.NextWaiting && strings.Contains(next.Message, "no signature")
+	})
+	if now := f.files(id); now != before {
+		f.t.Errorf("with a trust file the nodes had\n%s\nand have\n%s", before, now)
+	}
+	f.s.must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"disabled": true}}`, nil)
+	f.enabled(id, false)
+	f.sign("quota", key)
+	f.s.must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"disabled": false}}`, nil)
+	f.enabled(id, true)
+
+	f.push("forged", "noop")
+	f.sign("forged", trusttest.NewKey(f.t))
+	f.set(id, "forged", 1)
+	f.rolledBack(id, "forged", "quota", 0)
+	if e := f.get(id).Status.Examples; len(e) == 0 || e[0].Reason != "Refused" || !strings.Contains(e[0].Message, "its signature does not count") {
+		f.t.Errorf("the examples of an artifact that somebody else has signed are %+v", e)
+	}
+	for _, n := range f.nodes {
+		if err := os.Remove(n.trust()); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	f.eachNode("says that it has no trust file", func(n *v1alpha1.PluginNode) bool { return n.Trust == v1alpha1.TrustNone })
+}
+
+func write(t *testing.T, file string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(file, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eachNode waits until something is true of each PluginNode.
+func (f *fleet) eachNode(what string, is func(*v1alpha1.PluginNode) bool) {
+	f.t.Helper()
+	eventually(f.t, "each node "+what, func() error {
+		for _, node := range f.nodes {
+			n := new(v1alpha1.PluginNode)
+			f.s.must(http.MethodGet, group+"/pluginnodes/"+node.name, "", n)
+			if !is(n) {
+				return fmt.Errorf("%s says %+v", node.name, n)
+			}
+		}
+		return nil
+	})
+}
+
+// enabled waits until a plugin is on or off on all nodes.
+func (f *fleet) enabled(id string, want bool) {
+	f.t.Helper()
+	eventually(f.t, fmt.Sprintf("the plugin is enabled: %v", want), func() error {
+		for _, n := range f.nodes {
+			if digest, enabled := n.has(f.t, id); digest != f.digests["quota"] || enabled != want {
+				return fmt.Errorf("on %s it has the digest %q, and enabled is %v", n.name, digest, enabled)
+			}
+		}
+		return nil
+	})
+}
+
+func (f *fleet) sign(module string, key trusttest.Key) {
+	f.t.Helper()
+	_, artifact, err := oci.Repository(f.artifacts[module])
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	trusttest.Attach(f.t, f.artifacts[module], key.Sign(f.t, trusttest.Statement(artifact, oci.PredicateType)))
+}
+
+// TestCosign has cosign itself make keys and sign, in its present layout and in its old one.
+func TestCosign(t *testing.T) {
+	dir := t.TempDir()
+	run(t, "go", "-C", "../../testdata/e2e", "run", "./internal/programs", dir, "cosign")
+	cosign := func(args ...string) {
+		t.Helper()
+		cmd := exec.Command(filepath.Join(dir, "cosign"), args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "COSIGN_PASSWORD=", "HOME="+dir)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("cosign %q: %v\n%s", args, err, out)
+		}
+	}
+	cosign("generate-key-pair")
+	for _, api := range []bool{true, false} {
+		host := startRegistry(t, api)
+		c := oci.Client{PlainHTTP: []string{host}}
+		write(t, filepath.Join(dir, "trust.yaml"), []byte("repositories:\n- {name: "+host+"/plugins/*, key: cosign.pub}\n"))
+		policy, _, err := trust.NewFile(filepath.Join(dir, "trust.yaml")).Policy()
+		if err != nil {
+			t.Fatal(err)
+		}
+		push := func(name string) string {
+			t.Helper()
+			reference, err := c.Push(t.Context(), host+"/plugins/"+name, []byte("module of "+name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return reference
+		}
+		v, err := verify.New(policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		good, old := push("good"), push("old")
+		sign := []string{"sign", "--yes", "--key", "cosign.key", "--use-signing-config=false", "--tlog-upload=false"}
+		cosign(append(sign, good)...)
+		if _, signer, err := v.Find(t.Context(), c, good); err != nil || signer != "the key cosign.pub" {
+			t.Errorf("with the referrers' API %v: signed by %q (%v)", api, signer, err)
+		}
+		cosign(append(sign, "--new-bundle-format=false", old)...)
+		if _, _, err := v.Find(t.Context(), c, old); err == nil || !strings.Contains(err.Error(), "cosign's old layout") {
+			t.Errorf("with the referrers' API %v: the old layout: %v", api, err)
+		}
+	}
+}
