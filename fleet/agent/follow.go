@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
 	"github.com/wasmproxy/wasmproxy/fleet/plan"
+	"github.com/wasmproxy/wasmproxy/fleet/trust"
 	"github.com/wasmproxy/wasmproxy/runtime/admin"
 	"github.com/wasmproxy/wasmproxy/runtime/delivery"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
@@ -67,7 +68,7 @@ func (a *Agent) tryNext(ctx context.Context, revision string, jitter time.Durati
 	switch done, err := a.fetcher.want(ctx, revision, jitter); {
 	case done && err == nil:
 		return &v1alpha1.Next{Revision: revision, State: v1alpha1.NextFetched}
-	case done:
+	case done, errors.Is(err, trust.ErrRefused): // the latter is of a revision on disk, and is tried again
 		return &v1alpha1.Next{Revision: revision, State: v1alpha1.NextRefused, Message: cut(err.Error())}
 	case err != nil:
 		return &v1alpha1.Next{Revision: revision, State: v1alpha1.NextWaiting, Message: cut(err.Error())}

@@ -103,5 +103,8 @@ func same(a, b v1alpha1.PluginReport) bool {
 	if a.Next == nil || b.Next == nil {
 		return a.Next == b.Next
 	}
+	if a.Next.State == v1alpha1.NextRefused && a.Next.Message != b.Next.Message { // such as by another trust file
+		return false
+	}
 	return a.Next.Revision == b.Next.Revision && a.Next.State == b.Next.State
 }
