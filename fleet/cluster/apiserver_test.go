@@ -42,7 +42,7 @@ type apiServer struct {
 func startAPIServer(t *testing.T) *apiServer {
 	t.Helper()
 	dir := t.TempDir()
-	run(t, "go", "-C", "../../testdata/e2e", "run", "./internal/apiserver", dir)
+	run(t, "go", "-C", "../../testdata/e2e", "run", "./internal/programs", dir, "kube-apiserver", "etcd")
 	key := filepath.Join(dir, "key.pem")
 	if err := errors.Join(writeKey(key), os.WriteFile(filepath.Join(dir, "tokens"), []byte(adminToken+",admin,admin,system:masters\n"), 0o600)); err != nil {
 		t.Fatal(err)

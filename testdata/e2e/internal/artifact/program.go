@@ -46,6 +46,8 @@ var (
 		Module: "cri-tools", Of: "sigs.k8s.io/cri-tools", Version: []string{"sigs.k8s.io/cri-tools/pkg/version.Version"}}
 	Critest = Program{Name: "critest", Package: "sigs.k8s.io/cri-tools/cmd/critest",
 		Module: "cri-tools", Of: "sigs.k8s.io/cri-tools", Test: true}
+	Cosign = Program{Name: "cosign", Package: "github.com/sigstore/cosign/v3/cmd/cosign",
+		Module: "cosign", Of: "github.com/sigstore/cosign/v3", Version: []string{"sigs.k8s.io/release-utils/version.gitVersion"}}
 )
 
 const (

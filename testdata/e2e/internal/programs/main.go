@@ -1,0 +1,42 @@
+// Command programs puts links to programs of other projects into a directory, for tests of other modules. It builds those that the
+// cache lacks.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/artifact"
+)
+
+func main() {
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: programs DIR NAME...")
+		os.Exit(2)
+	}
+	if err := link(context.Background(), os.Args[1], os.Args[2:]); err != nil {
+		fmt.Fprintln(os.Stderr, "programs:", err)
+		os.Exit(1)
+	}
+}
+
+func link(ctx context.Context, dir string, names []string) error {
+	known := map[string]artifact.Program{}
+	for _, p := range append(artifact.APIServer(), artifact.Cosign) {
+		known[p.Name] = p
+	}
+	var programs []artifact.Program
+	for _, name := range names {
+		p, ok := known[name]
+		if !ok {
+			return fmt.Errorf("%s is none of the programs that tests of other modules use", name)
+		}
+		programs = append(programs, p)
+	}
+	builder, err := artifact.NewBuilder(ctx)
+	if err != nil {
+		return err
+	}
+	return builder.Programs(ctx, dir, programs...)
+}
