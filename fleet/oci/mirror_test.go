@@ -94,11 +94,11 @@ func TestMirrors(t *testing.T) {
 
 // TestMirrorIsNoAnswer has a mirror that lies before a registry that is away: another try may help.
 func TestMirrorIsNoAnswer(t *testing.T) {
-	c, host := serve(t, func(path string, body []byte) []byte { return []byte("{}") })
+	_, host := serve(t, func(string, []byte) []byte { return []byte("{}") })
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	away := strings.TrimPrefix(gone.URL, "http://")
-	c = oci.Client{PlainHTTP: []string{away}, Mirrors: mirrors(t, fmt.Sprintf("%q: [http://%s]\n", away, host))}
+	c := oci.Client{PlainHTTP: []string{away}, Mirrors: mirrors(t, fmt.Sprintf("%q: [http://%s]\n", away, host))}
 	_, err := c.Pull(t.Context(), away+"/p@sha256:"+strings.Repeat("a", 64))
 	if err == nil || errors.Is(err, oci.ErrContent) || !strings.Contains(err.Error(), "the mirror "+host) {
 		t.Errorf("the error is %v", err)
