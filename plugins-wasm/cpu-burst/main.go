@@ -62,19 +62,20 @@ func look(now int64) (all []container, shared state, err error) {
 	if err != nil {
 		return nil, unknown, err
 	}
+	all = make([]container, 0, len(wp.Containers())) // not grown by append, see note
 	for _, p := range wp.Pods("") {
 		class, _ := p.Label(qosLabel)
 		if class == "LSE" || class == "LSR" || class == "BE" {
 			room.exclude(p, class, now)
 			continue
 		}
-		all = append(all, containersOf(p)...)
+		all = appendContainers(all, p)
 	}
 	return all, room.state(), nil
 }
 
-// containersOf returns those containers of a pod that have a CPU limit, or had one at the tick before.
-func containersOf(p wp.FoundPod) (all []container) {
+// appendContainers appends those containers of a pod that have a CPU limit, or had one at the tick before.
+func appendContainers(all []container, p wp.FoundPod) []container {
 	s, of := strategyOf(p.Pod), &pod{FoundPod: p}
 	of.was, of.is = note(p.ID())
 	for _, c := range p.Containers() {
