@@ -97,11 +97,10 @@ func follow(s *v1alpha1.NodePluginStatus, in Input) {
 	case in.Desired == s.Stable.Revision, in.Desired == s.RolledBack: // the first is a rollback by hand, which has no steps
 		s.Update = nil
 	case s.Update == nil || s.Update.Revision != in.Desired:
-		s.Update = &v1alpha1.Update{Revision: in.Desired, StepSince: metav1.NewTime(in.Now)}
+		s.Update = &v1alpha1.Update{Revision: in.Desired, Step: stepName(in.Rollout, stepFetch), StepSince: metav1.NewTime(in.Now)}
 	}
 	if u := s.Update; u != nil {
 		u.BakeSeconds = in.Rollout.BakeSeconds
-		u.Step = stepName(in.Rollout, u.StepIndex)
 	}
 }
 
@@ -117,7 +116,7 @@ func stop(s *v1alpha1.NodePluginStatus, r v1alpha1.Rollout, t tally) {
 // advance goes on to the next step if this one is over.
 func advance(s *v1alpha1.NodePluginStatus, in Input, nodes []Node, t tally) {
 	u := s.Update
-	last := u.StepIndex >= firstStep-1+int32(len(in.Rollout.Steps))
+	all, end := u.Threshold == ranks, firstStep-1+int32(len(in.Rollout.Steps))
 	switch baked := in.Now.Sub(u.StepSince.Time) >= time.Duration(u.BakeSeconds)*time.Second; {
 	case u.StepIndex == stepFetch:
 		if t.expected > 0 && enough(int(t.Fetched), t.expected) {
@@ -125,12 +124,12 @@ func advance(s *v1alpha1.NodePluginStatus, in Input, nodes []Node, t tally) {
 		}
 	case t.expected == 0 && u.StepIndex == stepCanary: // all are away: others take their place
 		begin(u, in, nodes, stepCanary)
-	case t.expected == 0 && last, !baked, !enough(t.healthyOfExpected, t.expected):
-	case last:
+	case t.expected == 0 && all, !baked, !enough(t.healthyOfExpected, t.expected):
+	case all:
 		s.Stable, s.Update = &v1alpha1.Stable{Revision: u.Revision}, nil
 	default:
-		step := u.StepIndex + 1
-		for step-firstStep+1 < int32(len(in.Rollout.Steps)) && share(in.Rollout.Steps[step-firstStep], len(nodes)) <= t.reached {
+		step := min(u.StepIndex+1, end) // spec may have fewer steps than it had
+		for step < end && share(in.Rollout.Steps[step-firstStep], len(nodes)) <= t.reached {
 			step++ // it would add no node
 		}
 		begin(u, in, nodes, step)
@@ -152,7 +151,7 @@ func begin(u *v1alpha1.Update, in Input, nodes []Node, step int32) {
 		}
 		u.Canaries = canaries
 	} else {
-		u.Threshold = max(u.Threshold, threshold(u, nodes, share(in.Rollout.Steps[step-firstStep], len(nodes))))
+		u.Threshold = threshold(u, nodes, share(in.Rollout.Steps[step-firstStep], len(nodes)))
 	}
 	u.StepIndex, u.StepSince, u.Step = step, metav1.NewTime(in.Now), stepName(in.Rollout, step)
 }
@@ -198,10 +197,8 @@ func stepName(r v1alpha1.Rollout, step int32) string {
 		return "Fetch"
 	case step == stepCanary:
 		return "Canary"
-	case int(step-firstStep) < len(r.Steps):
-		return fmt.Sprintf("%d%%", r.Steps[step-firstStep])
 	}
-	return "100%" // spec has fewer steps than it had
+	return fmt.Sprintf("%d%%", r.Steps[step-firstStep])
 }
 
 // allowed is how many of all nodes may fail: a percent is rounded down.

@@ -75,6 +75,9 @@ func (f *fleet) act(i int, bad func(node, revision string) bool) {
 	if c.Next != "" {
 		r.Next = &v1alpha1.Next{Revision: c.Next, State: v1alpha1.NextFetched}
 	}
+	if r.Since = metav1.NewTime(f.now); n.Report != nil && n.Report.Revision == has && n.Report.Phase == r.Phase {
+		r.Since = n.Report.Since
+	}
 	n.Report = r
 }
 
@@ -225,23 +228,101 @@ func TestSilentAndAway(t *testing.T) {
 	}
 }
 
-// TestNotReadyInProbation counts as failing, and before it as away.
-func TestNotReadyInProbation(t *testing.T) {
-	f := newFleet(10)
-	f.control()
-	for range 2 {
+// lose has a node become NotReady.
+func (f *fleet) lose(name string) {
+	i := slices.IndexFunc(f.nodes, func(n plan.Node) bool { return n.Name == name })
+	f.nodes[i].Ready, f.nodes[i].Changed = false, f.now
+}
+
+// to lets time pass until a step has begun and its nodes have switched.
+func (f *fleet) to(t *testing.T, step string) {
+	t.Helper()
+	for end := f.now.Add(10 * time.Hour); f.status.Update == nil || f.status.Update.Step != step; f.now = f.now.Add(30 * time.Second) {
+		if f.control(); f.now.After(end) {
+			t.Fatalf("step %s does not come: %+v", step, f.status)
+		}
 		for i := range f.nodes {
 			f.act(i, never)
 		}
-		f.control()
 	}
-	canary := f.status.Update.Canaries[0]
-	i := slices.IndexFunc(f.nodes, func(n plan.Node) bool { return n.Name == canary })
-	f.nodes[i].Ready, f.nodes[i].Changed = false, f.now.Add(time.Second)
+}
+
+// TestNotReadyInProbation counts as failing until the node is back, also in the steps that follow.
+func TestNotReadyInProbation(t *testing.T) {
+	f := newFleet(10)
+	f.to(t, "Canary")
+	f.lose(f.status.Update.Canaries[0])
 	f.now = f.now.Add(time.Minute)
 	f.control()
 	if f.status.RolledBack != "r1" || f.status.Examples[0].Reason != "NotReady" {
 		t.Errorf("the status is %+v", f.status)
+	}
+
+	f = newFleet(100)
+	f.rollout.MaxFailing = intstr.FromInt32(1)
+	f.to(t, "Canary")
+	lost := f.status.Update.Canaries[0]
+	f.lose(lost)
+	for range 2 * 20 { // so many rounds have a probation
+		f.now = f.now.Add(30 * time.Second)
+		f.control()
+	}
+	if f.status.Update == nil || f.status.Nodes.Failing != 1 || f.status.Nodes.Away != 0 {
+		t.Fatalf("with a canary that is lost the status is %+v", f.status)
+	}
+	i := slices.IndexFunc(f.nodes, func(n plan.Node) bool { return n.Name == lost })
+	f.nodes[i].Ready, f.nodes[i].Changed = true, f.now
+	f.to(t, "10%")
+	if f.status.Nodes.Failing != 0 {
+		t.Errorf("a node that is back fails: %+v", f.status)
+	}
+}
+
+// TestNotReadyForAnotherReason is away: a node that has proved the update, or had not got it yet.
+func TestNotReadyForAnotherReason(t *testing.T) {
+	f := newFleet(100)
+	f.to(t, "50%")
+	proved := ""
+	for _, n := range f.nodes {
+		if n.Report.Revision == "r1" && n.Report.Phase == v1alpha1.Healthy {
+			proved = n.Name
+		}
+	}
+	f.lose(proved)
+	for _, n := range f.nodes {
+		if n.Report.Revision != "r1" {
+			f.lose(n.Name)
+			break
+		}
+	}
+	for i, n := range f.nodes {
+		if n.Report.Phase == v1alpha1.Probation { // its agent works, and kubelet did not before it switched
+			f.nodes[i].Ready, f.nodes[i].Changed = false, n.Report.Since.Add(-time.Second)
+			break
+		}
+	}
+	f.control()
+	if f.status.Update == nil || f.status.Nodes.Failing != 0 || f.status.Nodes.Away != 3 {
+		t.Errorf("with three nodes that are not ready for other reasons the status is %+v", f.status)
+	}
+	f.run(never, 10*time.Hour)
+	if f.status.Stable.Revision != "r1" || f.status.Nodes.Away != 3 {
+		t.Errorf("the rollout ends with %+v", f.status)
+	}
+}
+
+// TestFewerSteps has a user shorten the steps of a rollout that is under way: the nodes that are left still get a probation.
+func TestFewerSteps(t *testing.T) {
+	f := newFleet(100)
+	f.to(t, "10%")
+	f.rollout.Steps = []int32{100}
+	f.to(t, "100%")
+	if u := f.status.Update; u == nil || f.may(f.nodes) != 100 || f.have("r1") != 100 {
+		t.Errorf("%d nodes may have the update, and the status is %+v", f.may(f.nodes), f.status)
+	}
+	f.run(never, 10*time.Hour)
+	if f.status.Stable.Revision != "r1" || f.have("r1") != 100 {
+		t.Errorf("the rollout ends with %+v", f.status)
 	}
 }
 
@@ -358,6 +439,7 @@ func TestRandomFleets(t *testing.T) {
 func wander(f *fleet, r *rand.Rand, bad func(node, revision string) bool) string {
 	var ranked []plan.Node // as the controller knew them when the step began
 	var began v1alpha1.Update
+	var steps []int32 // as they were then
 	for range 400 {
 		f.now = f.now.Add(time.Duration(r.IntN(120)) * time.Second)
 		switch r.IntN(40) {
@@ -370,6 +452,12 @@ func wander(f *fleet, r *rand.Rand, bad func(node, revision string) bool) string
 			n.Ready, n.Changed = !n.Ready, f.now
 		case 3:
 			f.rollout.Paused = !f.rollout.Paused
+		case 4:
+			if i := r.IntN(len(f.nodes)); len(f.nodes) > 1 {
+				f.nodes = slices.Delete(slices.Clone(f.nodes), i, i+1)
+			}
+		case 5:
+			f.rollout.Steps = [][]int32{{1, 10, 50, 100}, {100}, {5, 6, 7, 8, 9, 100}, {50, 50, 100}}[r.IntN(4)]
 		}
 		before := f.status
 		if r.IntN(20) > 0 { // else the write is lost, or the controller was restarted
@@ -377,9 +465,9 @@ func wander(f *fleet, r *rand.Rand, bad func(node, revision string) bool) string
 		}
 		if u := f.status.Update; u != nil {
 			if u.Revision != began.Revision || u.StepIndex != began.StepIndex || !u.StepSince.Equal(&began.StepSince) {
-				ranked, began = slices.Clone(f.nodes), *u
+				ranked, began, steps = slices.Clone(f.nodes), *u, f.rollout.Steps
 			}
-			if message := stepHolds(f, ranked, &before); message != "" {
+			if message := stepHolds(f, ranked, steps, &before); message != "" {
 				return message
 			}
 		}
@@ -392,11 +480,11 @@ func wander(f *fleet, r *rand.Rand, bad func(node, revision string) bool) string
 	return ""
 }
 
-func stepHolds(f *fleet, ranked []plan.Node, before *v1alpha1.NodePluginStatus) string {
+func stepHolds(f *fleet, ranked []plan.Node, steps []int32, before *v1alpha1.NodePluginStatus) string {
 	u := f.status.Update
 	most := len(u.Canaries)
 	if u.StepIndex >= 2 {
-		most = max(most, (int(f.rollout.Steps[u.StepIndex-2])*len(ranked)+99)/100)
+		most = max(most, (int(steps[u.StepIndex-2])*len(ranked)+99)/100)
 	}
 	switch may := f.may(ranked); {
 	case may > most:

@@ -57,13 +57,12 @@ func healthy(r *v1alpha1.PluginReport) bool {
 
 // add counts a node during an update.
 func (t *tally) add(n Node, u *v1alpha1.Update, now time.Time) {
-	began := u.StepSince.Time
 	turn, switched := reached(u, n.Name), has(n.Report) == u.Revision
 	if turn {
 		t.reached++
 	}
 	switch {
-	case n.Bypassed, !n.Ready && n.Changed.Before(began), !n.Ready && !switched:
+	case n.Bypassed, !n.Ready && !n.fell(u.Revision):
 		t.Away++
 		return
 	case apart(n.Report):
@@ -86,16 +85,16 @@ func (t *tally) add(n Node, u *v1alpha1.Update, now time.Time) {
 	switch {
 	case next == v1alpha1.NextRefused:
 		t.fail(n, "Refused", n.Report.Next.Message)
-	case switched && !n.Ready:
-		t.fail(n, "NotReady", "the node became NotReady after it had switched")
 	case switched && n.Report != nil && n.Report.Phase == v1alpha1.Failing:
 		t.fail(n, "Failing", n.Report.Message)
+	case !n.Ready:
+		t.fail(n, "NotReady", "the node became NotReady before it had proved the update")
 	case switched && healthy(n.Report):
 		t.Healthy++
 		if turn {
 			t.healthyOfExpected++
 		}
-	case turn && !switched && now.Sub(began) >= Silence:
+	case turn && !switched && now.Sub(u.StepSince.Time) >= Silence:
 		t.Silent++
 		t.judged++
 		t.example(n, "Silent", "the node is ready, was to switch, and has not said that it has")
@@ -122,6 +121,12 @@ func (t *tally) addSettled(n Node, revision string) {
 	case n.Report.Phase == v1alpha1.Failing:
 		t.fail(n, "Failing", n.Report.Message)
 	}
+}
+
+// fell reports whether a node that is not ready became so while it had yet to prove a revision: it counts for that until it is back.
+// One that is not ready for another reason is away.
+func (n *Node) fell(revision string) bool {
+	return n.Report != nil && has(n.Report) == revision && !healthy(n.Report) && !n.Changed.Before(n.Report.Since.Time)
 }
 
 // next is how far the update is on a node that does not have it yet. A removal needs nothing to be fetched.
