@@ -57,7 +57,7 @@ grep -rl localhost/wasmproxy:dev "$PAGES/manifests" | xargs sed -i "s|localhost/
 tar --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime="@$SOURCE_DATE_EPOCH" -C "$PAGES/manifests" -cf - wasmproxy-kustomize | gzip -9n >"$OUT/wasmproxy-kustomize.tar.gz"
 mkdir "$PAGES/wasmproxy-docs"
 cp -r docs deploy/systemd deploy/prometheus CHANGELOG.md LICENSE "$PAGES/wasmproxy-docs"
-rm "$PAGES"/wasmproxy-docs/systemd/*.go "$PAGES/wasmproxy-docs/prometheus/alerts_test.yaml"
+rm "$PAGES"/wasmproxy-docs/systemd/*.go "$PAGES"/wasmproxy-docs/prometheus/*_test.yaml
 tar --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime="@$SOURCE_DATE_EPOCH" -C "$PAGES" -cf - wasmproxy-docs | gzip -9n >"$OUT/wasmproxy-docs.tar.gz"
 tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -C "$PAGES" -cf - man completions | gzip -9n >"$OUT/wasmproxy-man-completions.tar.gz"
 (cd "$OUT" && sha256sum -- * >SHA256SUMS)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
 	"github.com/wasmproxy/wasmproxy/fleet/kube"
+	"github.com/wasmproxy/wasmproxy/fleet/metrics"
 	"github.com/wasmproxy/wasmproxy/fleet/oci"
 	"github.com/wasmproxy/wasmproxy/fleet/trust"
 	"github.com/wasmproxy/wasmproxy/runtime/delivery"
@@ -39,6 +40,7 @@ type Options struct {
 	FetchJitter  time.Duration // the longest random wait before an update is fetched
 	Poll         time.Duration // between looks at the proxy and the plugin directory
 	ReportEvery  time.Duration // the least time between two reports
+	Metrics      *metrics.Agent
 	Log          *slog.Logger
 }
 
@@ -84,12 +86,14 @@ func New(client *kube.Client, o Options) (*Agent, error) {
 	a.revisions = revisions{dir: dir, content: a.content, pull: o.Registry.Pull, try: a.try,
 		guard: guard{trust.NewFile(o.TrustFile), o.TrustFile, o.Verifier, o.Registry}}
 	_, a.trustChanges = a.revisions.now()
-	a.fetcher = &fetcher{has: a.revisions.ready, fetch: a.revisions.fetch, changed: a.fetched, known: map[string]*fetching{}}
+	a.fetcher = &fetcher{
+		has: a.revisions.ready, fetch: a.revisions.fetch, changed: a.fetched, failed: o.Metrics.FetchFailed, known: map[string]*fetching{},
+	}
 	if err := a.revisions.tidy(); err != nil {
 		return nil, err
 	}
 	a.plugins = kube.NewStore(func(o runtime.Object) *v1alpha1.NodePlugin { return o.(*v1alpha1.NodePlugin) })
-	a.report = reporter{client: client, every: o.ReportEvery}
+	a.report = reporter{client: client, every: o.ReportEvery, wrote: o.Metrics.Reported}
 	return a, nil
 }
 
@@ -98,9 +102,12 @@ func (a *Agent) Run(ctx context.Context) {
 	go a.plugins.Run(ctx, a.client.Fleet, "nodeplugins", &v1alpha1.NodePlugin{})
 	for said := ""; ; {
 		text := ""
-		if err := a.reconcile(ctx); err != nil && ctx.Err() == nil {
+		var round metrics.Round
+		if err := a.reconcile(ctx, &round); err != nil && ctx.Err() == nil {
 			text = err.Error()
 		}
+		round.Failed = text != ""
+		a.Metrics.Round(round)
 		if text != said && text != "" {
 			a.Log.WarnContext(ctx, "cannot do all that the cluster wants", "error", text)
 		}
@@ -117,9 +124,9 @@ func (a *Agent) Run(ctx context.Context) {
 
 // reconcile makes one round: each plugin to where it is to be, and a report if there is news. The error is for the log: what
 // concerns one plugin keeps no other one from its place.
-func (a *Agent) reconcile(ctx context.Context) error {
+func (a *Agent) reconcile(ctx context.Context, round *metrics.Round) error {
 	objects, listed := a.plugins.All()
-	if !listed { // nothing follows from what is not known
+	if round.Listed = listed; !listed { // nothing follows from what is not known
 		if time.Since(a.started) < settle {
 			return nil
 		}
@@ -130,6 +137,7 @@ func (a *Agent) reconcile(ctx context.Context) error {
 	}
 	proxy, proxyErr := a.askProxy(ctx)
 	a.followTrust()
+	round.ProxyAnswers = proxyErr == nil
 	var errs []error
 	all, wanted := map[string]v1alpha1.PluginReport{}, map[string]bool{}
 	for id, p := range objects {
@@ -148,6 +156,10 @@ func (a *Agent) reconcile(ctx context.Context) error {
 		}
 	}
 	a.fetcher.keep(wanted)
+	round.Unfetched, round.Phases = a.fetcher.unfetched(), map[v1alpha1.Phase]int{}
+	for _, one := range all {
+		round.Phases[one.Phase]++
+	}
 	errs = append(errs, a.collect(wanted), a.report.write(ctx, a.node, all, proxy, proxyErr, time.Now()))
 	return errors.Join(errs...)
 }

@@ -20,6 +20,7 @@ type fetcher struct {
 	has     func(revision string) bool // on disk, and nothing has to be verified
 	fetch   func(ctx context.Context, revision string) error
 	changed chan<- struct{} // gets an element, if there is room, when a fetch has ended
+	failed  func()          // counts a try that failed
 
 	mu    sync.Mutex
 	known map[string]*fetching
@@ -78,6 +79,18 @@ func (f *fetcher) forget(revision string) {
 	}
 }
 
+// unfetched is how many revisions could not be fetched at the last try, and are tried again.
+func (f *fetcher) unfetched() (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, one := range f.known {
+		if !one.done && one.err != nil {
+			n++
+		}
+	}
+	return n
+}
+
 func (f *fetcher) run(ctx context.Context, revision string, one *fetching, jitter time.Duration) {
 	defer one.cancel()
 	var wait time.Duration
@@ -99,6 +112,9 @@ func (f *fetcher) run(ctx context.Context, revision string, one *fetching, jitte
 		try, cancel := context.WithTimeout(ctx, fetchTime)
 		err := f.fetch(try, revision)
 		cancel()
+		if err != nil && ctx.Err() == nil {
+			f.failed()
+		}
 		if f.answer(one, err) {
 			return
 		}

@@ -24,7 +24,8 @@ type reporter struct {
 	every  time.Duration
 	trust  v1alpha1.Trust
 	last   *v1alpha1.PluginNode // as the API server has it; nil: that is not known
-	wrote  time.Time
+	at     time.Time            // of the last write
+	wrote  func()               // counts a write
 }
 
 // forget has the next report be written, whatever it says.
@@ -55,15 +56,16 @@ func (r *reporter) write(ctx context.Context, node *metav1.PartialObjectMetadata
 			n.Plugins = append(n.Plugins, since(all[id], r.last.Plugins, now))
 		}
 	}
-	if !news(r.last, n) || now.Sub(r.wrote) < r.every {
+	if !news(r.last, n) || now.Sub(r.at) < r.every {
 		return nil
 	}
-	r.wrote = now
+	r.at = now
 	saved, err := r.client.SavePluginNode(ctx, n)
 	if r.last = saved; err != nil {
 		r.last = nil // somebody else has written it, or it is gone
 		return fmt.Errorf("reporting the node's plugins: %w", err)
 	}
+	r.wrote()
 	return nil
 }
 

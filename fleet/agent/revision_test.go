@@ -98,7 +98,7 @@ func TestFetchRefuses(t *testing.T) {
 // TestFetcherTriesAgain until there is an answer, and forgets a refusal only with the revision.
 func TestFetcherTriesAgain(t *testing.T) {
 	changed, tries := make(chan struct{}, 1), 0
-	f := &fetcher{changed: changed, known: map[string]*fetching{}, has: func(string) bool { return false },
+	f := &fetcher{changed: changed, known: map[string]*fetching{}, has: func(string) bool { return false }, failed: func() {},
 		fetch: func(context.Context, string) error {
 			if tries++; tries == 1 {
 				return errors.New("connection refused")

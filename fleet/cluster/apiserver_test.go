@@ -33,6 +33,7 @@ const adminToken = "admin"
 // apiServer is a kube-apiserver with an etcd of its own, without any controller of Kubernetes.
 type apiServer struct {
 	t       *testing.T
+	bin     string // directory of the programs
 	url     string
 	client  *http.Client
 	command []string
@@ -42,7 +43,7 @@ type apiServer struct {
 func startAPIServer(t *testing.T) *apiServer {
 	t.Helper()
 	dir := t.TempDir()
-	run(t, "go", "-C", "../../testdata/e2e", "run", "./internal/programs", dir, "kube-apiserver", "etcd")
+	run(t, "go", "-C", "../../testdata/e2e", "run", "./internal/programs", dir, "kube-apiserver", "etcd", "prometheus")
 	key := filepath.Join(dir, "key.pem")
 	if err := errors.Join(writeKey(key), os.WriteFile(filepath.Join(dir, "tokens"), []byte(adminToken+",admin,admin,system:masters\n"), 0o600)); err != nil {
 		t.Fatal(err)
@@ -51,7 +52,7 @@ func startAPIServer(t *testing.T) *apiServer {
 	start(t, exec.Command(filepath.Join(dir, "etcd"), "--data-dir="+filepath.Join(dir, "etcd-data"), "--unsafe-no-fsync",
 		"--listen-client-urls="+etcd, "--advertise-client-urls="+etcd,
 		"--listen-peer-urls="+peers, "--initial-advertise-peer-urls="+peers, "--initial-cluster=default="+peers))
-	s := &apiServer{t: t, url: "https://127.0.0.1:" + port,
+	s := &apiServer{t: t, bin: dir, url: "https://127.0.0.1:" + port,
 		client: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}} // its certificate is its own
 	s.command = []string{filepath.Join(dir, "kube-apiserver"), "--etcd-servers=" + etcd,
 		"--bind-address=127.0.0.1", "--secure-port=" + port, "--cert-dir=" + filepath.Join(dir, "certificates"),

@@ -17,10 +17,12 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/registry"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/leaderelection"
 
 	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
 	"github.com/wasmproxy/wasmproxy/fleet/controller"
 	"github.com/wasmproxy/wasmproxy/fleet/kube"
+	"github.com/wasmproxy/wasmproxy/fleet/metrics"
 	"github.com/wasmproxy/wasmproxy/fleet/oci"
 	"github.com/wasmproxy/wasmproxy/fleet/plan"
 )
@@ -56,14 +58,21 @@ func TestFleet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := controller.Options{Namespace: "wasmproxy", Interval: 300 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&testLog{t, "controller"}, nil))}
+	told := metrics.NewController()
+	o := controller.Options{Namespace: "wasmproxy", Interval: 300 * time.Millisecond, Metrics: told, Log: slog.New(slog.NewTextHandler(&testLog{t, "controller"}, nil))}
+	health := leaderelection.NewLeaderHealthzAdaptor(time.Minute)
 	during(t, func(ctx context.Context) {
 		for ctx.Err() == nil { // its pod is started again after it has lost its Lease
-			if err := controller.Lead(ctx, config, "wasmproxy", "test", func(ctx context.Context) { controller.New(client, o).Run(ctx) }); err != nil {
+			if err := controller.Lead(ctx, config, "wasmproxy", "test", health, func(ctx context.Context) { controller.New(client, o).Run(ctx) }); err != nil {
 				t.Errorf("leading: %v", err)
 			}
 		}
 	})
+	jobs := map[string][]string{"wasmproxy-controller": {serveMetrics(t, told.Handler())}}
+	for _, n := range f.nodes {
+		jobs["wasmproxy-agent"] = append(jobs["wasmproxy-agent"], serveMetrics(t, n.metrics.Handler()))
+	}
+	f.prometheus = startPrometheus(t, s.bin, jobs)
 	callAll(t, f.nodes)
 	f.lifeOfAPlugin()
 }
@@ -74,6 +83,7 @@ type fleet struct {
 	s                  *apiServer
 	nodes              []*node
 	registry           string
+	prometheus         *prometheus
 	artifacts, digests map[string]string // by the name of a module
 }
 
@@ -199,6 +209,8 @@ func (f *fleet) lifeOfAPlugin() {
 	if e := f.get(id).Status.Examples; len(e) == 0 || e[0].Reason != "Refused" {
 		t.Errorf("the examples of a module that does not load are %+v", e)
 	}
+
+	f.prometheus.sees(`wasmproxy_fleet_plugin_state{plugin="` + id + `", state="RolledBack"} == 1`)
 
 	f.set(id, "fail", 60) // its calls fail: the canary goes back by itself, and the controller then
 	f.rolledBack(id, "fail", "quota", 1)
@@ -368,6 +380,7 @@ func (f *fleet) wrongDigest(id string) {
 	if u := f.get(id).Status.Update; u == nil || u.Step != "Fetch" || f.files(id) != before {
 		f.t.Errorf("with an artifact that is not there the update is %+v, and the files are\n%s", u, f.files(id))
 	}
+	f.prometheus.check()
 }
 
 // pausedAndBack is a rollout that is paused, goes on to its canary, and is taken back by hand.

@@ -19,12 +19,14 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/fleet/agent"
 	"github.com/wasmproxy/wasmproxy/fleet/kube"
+	"github.com/wasmproxy/wasmproxy/fleet/metrics"
 	"github.com/wasmproxy/wasmproxy/fleet/oci"
 )
 
 // node is a node with a real proxy and a real agent, before a runtime that runs nothing.
 type node struct {
 	name, dir string
+	metrics   *metrics.Agent // of all agents that are started, one after the other
 	kubelet   runtimeapi.RuntimeServiceClient
 	agent     func() (stop func()) // starts it
 	stopAgent func()
@@ -88,7 +90,7 @@ func startNode(t *testing.T, s *apiServer, name, wasmproxy, registry string) *no
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	n := &node{name: name, dir: dir}
+	n := &node{name: name, dir: dir, metrics: metrics.NewAgent()}
 	for _, sub := range []string{"plugins.d", "state", "data", "cache"} {
 		if err := os.Mkdir(filepath.Join(dir, sub), 0o700); err != nil {
 			t.Fatal(err)
@@ -141,7 +143,7 @@ func (n *node) startAgent(t *testing.T, s *apiServer, token, wasmproxy, status, 
 		Node: n.name, Namespace: "wasmproxy", PluginDir: n.plugins(), Program: wasmproxy, Settings: filepath.Join(n.dir, "wasmproxy.yaml"),
 		StatusSocket: status, Verifier: filepath.Join(filepath.Dir(wasmproxy), "wasmproxy-fleet-verify"), TrustFile: n.trust(), Registry: oci.Client{PlainHTTP: []string{registry}},
 		FetchJitter: 10 * time.Millisecond, Poll: 200 * time.Millisecond, ReportEvery: 200 * time.Millisecond,
-		Log: slog.New(slog.NewTextHandler(&testLog{t, n.name}, nil)),
+		Metrics: n.metrics, Log: slog.New(slog.NewTextHandler(&testLog{t, n.name}, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

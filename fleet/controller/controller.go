@@ -16,11 +16,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
 	"github.com/wasmproxy/wasmproxy/fleet/kube"
+	"github.com/wasmproxy/wasmproxy/fleet/metrics"
 	"github.com/wasmproxy/wasmproxy/fleet/plan"
 )
 
@@ -41,6 +43,7 @@ const keptRevisions = 5
 type Options struct {
 	Namespace string        // of the ControllerRevisions
 	Interval  time.Duration // between two looks at all plugins, and so between two writes of one status
+	Metrics   *metrics.Controller
 	Log       *slog.Logger
 }
 
@@ -87,6 +90,7 @@ func (c *Controller) Run(ctx context.Context) {
 	go c.nodes.Run(ctx, c.client.Core, "nodes", &corev1.Node{})
 	tick := time.NewTicker(c.Interval)
 	defer tick.Stop()
+	defer c.Metrics.Ended()
 	for {
 		c.reconcile(ctx, time.Now())
 		select {
@@ -108,9 +112,27 @@ func (c *Controller) reconcile(ctx context.Context, now time.Time) {
 	for name, p := range plugins {
 		err := c.follow(ctx, p.DeepCopy(), joined(name, reports, nodes), now)
 		if err != nil && !apierrors.IsConflict(err) && ctx.Err() == nil { // with a conflict there is news to come
+			c.Metrics.Failed()
 			c.Log.WarnContext(ctx, "cannot do what a NodePlugin says", "plugin", name, "error", err)
 		}
 	}
+	c.tell(plugins, reports, nodes)
+}
+
+// tell tells Prometheus of the plugins as they were read.
+func (c *Controller) tell(plugins map[string]*v1alpha1.NodePlugin, reports map[string]*v1alpha1.PluginNode, nodes map[string]node) {
+	all := make([]metrics.Plugin, 0, len(plugins))
+	for name, p := range plugins {
+		one := metrics.Plugin{Name: name, Nodes: p.Status.Nodes}
+		if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.Ready); ready != nil {
+			one.State = ready.Reason
+		}
+		if p.Status.Update != nil {
+			one.Step = p.Status.Update.StepSince.Time
+		}
+		all = append(all, one)
+	}
+	c.Metrics.Looked(all, len(joined("", reports, nodes)))
 }
 
 // joined are the nodes that have an agent, and what these say of a plugin.

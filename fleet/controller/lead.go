@@ -16,8 +16,8 @@ import (
 const lease = "wasmproxy-fleet-controller"
 
 // Lead calls run when no other controller leads, with a context that ends when this one does not lead any more. It returns then, or
-// when ctx is done. identity is this process's, and no other one's.
-func Lead(ctx context.Context, config *rest.Config, namespace, identity string, run func(context.Context)) error {
+// when ctx is done. identity is this process's, and no other one's. health learns whether this one leads and cannot renew its Lease.
+func Lead(ctx context.Context, config *rest.Config, namespace, identity string, health *leaderelection.HealthzAdaptor, run func(context.Context)) error {
 	client, err := coordinationv1.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("making a client for the Lease: %w", err)
@@ -28,7 +28,7 @@ func Lead(ctx context.Context, config *rest.Config, namespace, identity string, 
 			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 		},
 		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
-		ReleaseOnCancel: true, Name: lease,
+		ReleaseOnCancel: true, Name: lease, WatchDog: health,
 		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: run, OnStoppedLeading: func() {}},
 	})
 	if err != nil {

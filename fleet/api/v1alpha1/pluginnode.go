@@ -99,6 +99,9 @@ const (
 	Orphaned  Phase = "Orphaned" // no NodePlugin names it
 )
 
+// Phases are all of them.
+var Phases = []Phase{Waiting, Probation, Healthy, Failing, Edited, Blocked, Disabled, Orphaned}
+
 // Next is how a node has tried an update.
 type Next struct {
 	// +kubebuilder:validation:MaxLength=80

@@ -8,7 +8,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/fleet/agent"
 	"github.com/wasmproxy/wasmproxy/fleet/flags"
-	"github.com/wasmproxy/wasmproxy/fleet/kube"
+	"github.com/wasmproxy/wasmproxy/fleet/metrics"
 )
 
 const agentLong = `Have the plugins of a node follow the NodePlugins of its cluster.
@@ -20,7 +20,7 @@ keeps what it has. If the node has a trust file, it fetches only what is signed 
 
 func agentCommand() *cobra.Command {
 	var o agent.Options
-	var kubeconfig string
+	var p process
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Have the plugins of a node follow the NodePlugins of its cluster",
@@ -30,16 +30,12 @@ func agentCommand() *cobra.Command {
 			if o.Node == "" {
 				return errors.New("--node is empty: give the name of the node, such as that of the field spec.nodeName of the agent's pod")
 			}
-			config, err := kube.Config(kubeconfig)
-			if err != nil {
+			o.Metrics = metrics.NewAgent()
+			if err := p.start(cmd, o.Metrics.Handler(), metrics.Healthy); err != nil {
 				return err
 			}
-			client, err := kube.New(config)
-			if err != nil {
-				return err
-			}
-			o.Log = logger()
-			a, err := agent.New(client, o)
+			o.Log = p.log
+			a, err := agent.New(p.client, o)
 			if err != nil {
 				return err
 			}
@@ -47,8 +43,8 @@ func agentCommand() *cobra.Command {
 			return nil
 		},
 	}
+	p.flags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&kubeconfig, "kubeconfig", "", "how to reach the API server (default: as the pod's service account)")
 	f.StringVar(&o.Node, "node", "", "name of the node; required")
 	f.StringVar(&o.Namespace, "namespace", "wasmproxy", "namespace of the fleet's ControllerRevisions")
 	f.StringVar(&o.PluginDir, "dir", "/etc/wasmproxy/plugins.d", "plugin directory of the proxy")

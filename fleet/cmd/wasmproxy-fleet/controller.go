@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/leaderelection"
 
 	"github.com/wasmproxy/wasmproxy/fleet/controller"
-	"github.com/wasmproxy/wasmproxy/fleet/kube"
+	"github.com/wasmproxy/wasmproxy/fleet/metrics"
 )
 
 const controllerLong = `Have new revisions of plugins come to the nodes of a cluster in steps.
@@ -19,24 +20,22 @@ goes back if too many of them fail. Without a controller nothing moves: nodes ke
 
 func controllerCommand() *cobra.Command {
 	var o controller.Options
-	var kubeconfig, identity string
+	var p process
+	var identity string
 	cmd := &cobra.Command{
 		Use:   "controller",
 		Short: "Have new revisions of plugins come to the nodes of a cluster in steps",
 		Long:  controllerLong,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := kube.Config(kubeconfig)
-			if err != nil {
+			o.Metrics = metrics.NewController()
+			health := leaderelection.NewLeaderHealthzAdaptor(20 * time.Second)
+			if err := p.start(cmd, o.Metrics.Handler(), health.Check); err != nil {
 				return err
 			}
-			client, err := kube.New(config)
-			if err != nil {
-				return err
-			}
-			o.Log = logger()
-			err = controller.Lead(cmd.Context(), config, o.Namespace, identity, func(ctx context.Context) {
-				controller.New(client, o).Run(ctx)
+			o.Log = p.log
+			err := controller.Lead(cmd.Context(), p.config, o.Namespace, identity, health, func(ctx context.Context) {
+				controller.New(p.client, o).Run(ctx)
 			})
 			if err == nil && cmd.Context().Err() == nil {
 				err = errors.New("another controller has the Lease, so this one ends: it is started again to wait for its turn")
@@ -45,8 +44,8 @@ func controllerCommand() *cobra.Command {
 		},
 	}
 	name, _ := os.Hostname() // of the pod; without one the flag is required
+	p.flags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&kubeconfig, "kubeconfig", "", "how to reach the API server (default: as the pod's service account)")
 	f.StringVar(&o.Namespace, "namespace", "wasmproxy", "namespace of the Lease and of the ControllerRevisions")
 	f.StringVar(&identity, "identity", name, "name of this controller, which no other one has")
 	f.DurationVar(&o.Interval, "interval", 30*time.Second, "the least time between two changes of a NodePlugin's status, of which all nodes learn")

@@ -5,14 +5,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 )
 
 func main() {
@@ -33,11 +30,4 @@ func command() *cobra.Command {
 	}
 	cmd.AddCommand(agentCommand(), controllerCommand(), pushCommand(), pullCommand(), copyCommand(), verifyCommand())
 	return cmd
-}
-
-// logger logs to standard error, also what client-go has to say.
-func logger() *slog.Logger {
-	handler := slog.NewTextHandler(os.Stderr, nil)
-	klog.SetLogger(logr.FromSlogHandler(handler))
-	return slog.New(handler)
 }

@@ -26,17 +26,23 @@ func link(ctx context.Context, dir string, names []string) error {
 	for _, p := range append(artifact.APIServer(), artifact.Cosign) {
 		known[p.Name] = p
 	}
-	var programs []artifact.Program
-	for _, name := range names {
-		p, ok := known[name]
-		if !ok {
-			return fmt.Errorf("%s is none of the programs that tests of other modules use", name)
-		}
-		programs = append(programs, p)
-	}
 	builder, err := artifact.NewBuilder(ctx)
 	if err != nil {
 		return err
+	}
+	var programs []artifact.Program
+	for _, name := range names {
+		p, ok := known[name]
+		switch {
+		case ok:
+			programs = append(programs, p)
+		case name == "prometheus": // with promtool
+			if err := builder.Prometheus(ctx, dir); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("%s is none of the programs that tests of other modules use", name)
+		}
 	}
 	return builder.Programs(ctx, dir, programs...)
 }
