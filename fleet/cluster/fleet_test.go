@@ -48,7 +48,7 @@ func TestFleet(t *testing.T) {
 		f.push(module, module)
 	}
 	for i := range 3 {
-		f.nodes = append(f.nodes, startNode(t, s, fmt.Sprintf("node-%d", i+1), program, f.registry))
+		f.nodes = append(f.nodes, startNode(t, s, fmt.Sprintf("node-%d", i+1), "", program, f.registry))
 	}
 	t.Run("Refusals", func(t *testing.T) { testRefusals(t, s) })
 	t.Run("Rights", func(t *testing.T) { testRights(t, s) })
@@ -75,6 +75,7 @@ func TestFleet(t *testing.T) {
 	f.prometheus = startPrometheus(t, s.bin, jobs)
 	callAll(t, f.nodes)
 	f.lifeOfAPlugin()
+	f.newNodes(program)
 }
 
 // fleet is the three nodes, and the modules in the registry.
@@ -241,6 +242,55 @@ func (f *fleet) lifeOfAPlugin() {
 			t.Errorf("%s still has the module %s", n.name, digest)
 		}
 	}
+}
+
+// newNodes register with the taint. One loses it when it has the plugin that must not be missed, and one that cannot have it does not.
+func (f *fleet) newNodes(program string) {
+	f.t.Helper()
+	const id, taint = "20-guard", `, "spec": {"taints": [{"key": "wasmproxy.io/plugins", "value": "pending", "effect": "NoSchedule"}]}`
+	f.s.must(http.MethodPost, group+"/nodeplugins?fieldValidation=Strict", `{"apiVersion": "fleet.wasmproxy.io/v1alpha1", "kind": "NodePlugin",
+		"metadata": {"name": "`+id+`"}, "spec": {"artifact": "`+f.artifacts["noop"]+`", "settings": {"failure-policy": "Fail"},
+		"rollout": {"steps": [100], "bakeSeconds": 1}}}`, nil)
+	f.complete(id, "noop")
+	tainted := func(n *node) bool {
+		var has struct {
+			Spec struct{ Taints []struct{ Key string } }
+		}
+		f.s.must(http.MethodGet, "/api/v1/nodes/"+n.name, "", &has)
+		return len(has.Spec.Taints) > 0
+	}
+	bad := startNode(f.t, f.s, "node-5", taint, program, "elsewhere.invalid")
+	good := startNode(f.t, f.s, "node-4", taint, program, f.registry)
+	admitted := func(n *node) func() error {
+		return func() error {
+			if tainted(n) {
+				return fmt.Errorf("%s has the taint", n.name)
+			}
+			if digest, enabled := n.has(f.t, id); digest != f.digests["noop"] || !enabled {
+				f.t.Errorf("%s has lost its taint, and has the digest %q", n.name, digest)
+			}
+			return nil
+		}
+	}
+	eventually(f.t, "a new node loses its taint", admitted(good))
+	eventually(f.t, "the other one says why it has not got the plugin", func() error {
+		n := new(v1alpha1.PluginNode)
+		f.s.must(http.MethodGet, group+"/pluginnodes/"+bad.name, "", n)
+		for _, p := range n.Plugins {
+			if p.Name == id && p.Next != nil && p.Next.State == v1alpha1.NextWaiting {
+				return nil
+			}
+		}
+		return fmt.Errorf("it says %+v", n.Plugins)
+	})
+	time.Sleep(time.Second) // three rounds of the controller
+	if !tainted(bad) {
+		f.t.Error("a node that has not got the plugin has lost its taint")
+	}
+	bad.stopAgent()
+	bad.registry = f.registry
+	bad.stopAgent = bad.agent()
+	eventually(f.t, "a node that was repaired loses its taint", admitted(bad))
 }
 
 // handMade is a file that somebody has made on a node: it stays, and the other nodes get the plugin.

@@ -26,6 +26,7 @@ import (
 // node is a node with a real proxy and a real agent, before a runtime that runs nothing.
 type node struct {
 	name, dir string
+	registry  string         // that it reaches without TLS
 	metrics   *metrics.Agent // of all agents that are started, one after the other
 	kubelet   runtimeapi.RuntimeServiceClient
 	agent     func() (stop func()) // starts it
@@ -83,14 +84,14 @@ func (runtime) RunPodSandbox(_ context.Context, r *runtimeapi.RunPodSandboxReque
 }
 
 // startNode starts a node, of which the API server gets the Node and the agent's pod.
-func startNode(t *testing.T, s *apiServer, name, wasmproxy, registry string) *node {
+func startNode(t *testing.T, s *apiServer, name, spec, wasmproxy, registry string) *node {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "fleet-") // paths of sockets are short
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	n := &node{name: name, dir: dir, metrics: metrics.NewAgent()}
+	n := &node{name: name, dir: dir, registry: registry, metrics: metrics.NewAgent()}
 	for _, sub := range []string{"plugins.d", "state", "data", "cache"} {
 		if err := os.Mkdir(filepath.Join(dir, sub), 0o700); err != nil {
 			t.Fatal(err)
@@ -116,24 +117,24 @@ func startNode(t *testing.T, s *apiServer, name, wasmproxy, registry string) *no
 	}
 	t.Cleanup(func() { conn.Close() })
 	n.kubelet = runtimeapi.NewRuntimeServiceClient(conn)
-	s.makeNode(name)
+	s.makeNode(name, spec)
 	token := s.token("wasmproxy-agent", "agent-"+name)
-	n.agent = func() func() { return n.startAgent(t, s, token, wasmproxy, status, registry) }
+	n.agent = func() func() { return n.startAgent(t, s, token, wasmproxy, status) }
 	n.stopAgent = n.agent()
 	return n
 }
 
-// makeNode makes a Node that is ready, and the agent's pod on it.
-func (s *apiServer) makeNode(name string) {
+// makeNode makes a Node that is ready, and the agent's pod on it. spec is more of its JSON.
+func (s *apiServer) makeNode(name, spec string) {
 	s.t.Helper()
 	now := time.Now().UTC().Format(time.RFC3339)
-	s.must(http.MethodPost, "/api/v1/nodes", `{"metadata": {"name": "`+name+`", "labels": {"pool": "batch"}},
+	s.must(http.MethodPost, "/api/v1/nodes", `{"metadata": {"name": "`+name+`", "labels": {"pool": "batch"}}`+spec+`,
 		"status": {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "`+now+`"}]}}`, nil)
 	s.must(http.MethodPost, "/api/v1/namespaces/wasmproxy/pods", `{"metadata": {"name": "agent-`+name+`"},
 		"spec": {"nodeName": "`+name+`", "serviceAccountName": "wasmproxy-agent", "containers": [{"name": "agent", "image": "i"}]}}`, nil)
 }
 
-func (n *node) startAgent(t *testing.T, s *apiServer, token, wasmproxy, status, registry string) (stop func()) {
+func (n *node) startAgent(t *testing.T, s *apiServer, token, wasmproxy, status string) (stop func()) {
 	t.Helper()
 	client, err := kube.New(s.config(token))
 	if err != nil {
@@ -141,7 +142,8 @@ func (n *node) startAgent(t *testing.T, s *apiServer, token, wasmproxy, status, 
 	}
 	a, err := agent.New(client, agent.Options{
 		Node: n.name, Namespace: "wasmproxy", PluginDir: n.plugins(), Program: wasmproxy, Settings: filepath.Join(n.dir, "wasmproxy.yaml"),
-		StatusSocket: status, Verifier: filepath.Join(filepath.Dir(wasmproxy), "wasmproxy-fleet-verify"), TrustFile: n.trust(), Registry: oci.Client{PlainHTTP: []string{registry}},
+		StatusSocket: status, Verifier: filepath.Join(filepath.Dir(wasmproxy), "wasmproxy-fleet-verify"), TrustFile: n.trust(),
+		Registry:    oci.Client{PlainHTTP: []string{n.registry}},
 		FetchJitter: 10 * time.Millisecond, Poll: 200 * time.Millisecond, ReportEvery: 200 * time.Millisecond,
 		Metrics: n.metrics, Log: slog.New(slog.NewTextHandler(&testLog{t, n.name}, nil)),
 	})

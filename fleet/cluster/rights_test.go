@@ -48,14 +48,22 @@ func testRights(t *testing.T, s *apiServer) {
 		return `, "ownerReferences": [{"apiVersion": "v1", "kind": "` + kind + `", "name": "` + name + `", "uid": "u"}]`
 	}
 	const plugin = `{"apiVersion": "fleet.wasmproxy.io/v1alpha1", "kind": "NodePlugin", "metadata": {"name": "50-x"}, "spec": {"artifact": "r/p@sha256:`
+	const others = `{"key": "a", "effect": "NoSchedule"}`
 	const revision = `{"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"name": "r1"}, "revision": 1, "data": {}}`
-	s.makeNode("lone")
+	s.makeNode("lone", `, "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}, {"key": "wasmproxy.io/plugins", "effect": "NoSchedule"}]}`)
 	s.must(http.MethodPost, revisions, revision, nil)
-	agent, loose := s.token("wasmproxy-agent", "agent-lone"), s.token("wasmproxy-agent", "")
+	agent, loose, controller := s.token("wasmproxy-agent", "agent-lone"), s.token("wasmproxy-agent", ""), s.token("wasmproxy-controller", "")
 	eventually(t, "the policy is active", func() error { // which takes the API server a moment
 		a, err := s.call(http.MethodPost, group+"/pluginnodes?dryRun=All", adminToken, []byte(pluginNode("lone", "")))
 		if err == nil && a.code < 400 {
 			err = fmt.Errorf("a token of no pod has written a PluginNode")
+		}
+		return err
+	})
+	eventually(t, "the policy of taints is active", func() error {
+		a, err := s.call(http.MethodPatch, "/api/v1/nodes/lone?dryRun=All", controller, []byte(`{"spec": {"unschedulable": true}}`))
+		if err == nil && a.code < 400 {
+			err = fmt.Errorf("the controller may cordon a node")
 		}
 		return err
 	})
@@ -98,6 +106,14 @@ func testRights(t *testing.T, s *apiServer) {
 		{"the policy", agent, "DELETE", policies + "/wasmproxy-agent-own-node", "", 403, "cannot delete"},
 		{"the kind", agent, "DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nodeplugins.fleet.wasmproxy.io", "", 403, "cannot delete"},
 		{"a role of more rights", agent, "POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", `{}`, 403, "cannot create"},
+
+		{"a taint of others by the controller", controller, "PATCH", "/api/v1/nodes/lone", `{"spec": {"taints": []}}`, 422, "may only remove wasmproxy.io/plugins"},
+		{"a taint more by the controller", controller, "PATCH", "/api/v1/nodes/lone", `{"spec": {"taints": [` + others + `, {"key": "b", "effect": "NoSchedule"}]}}`, 422, "may only remove wasmproxy.io/plugins"},
+		{"a cordon by the controller", controller, "PATCH", "/api/v1/nodes/lone", `{"spec": {"unschedulable": true, "taints": [` + others + `]}}`, 422, "may only change the taints"},
+		{"a label of a node by the controller", controller, "PATCH", "/api/v1/nodes/lone", `{"metadata": {"labels": {"a": "b"}}, "spec": {"taints": [` + others + `]}}`, 422, "may change nothing"},
+		{"a node's status by the controller", controller, "PATCH", "/api/v1/nodes/lone/status", `{}`, 403, "cannot patch"},
+		{"a node by the controller", controller, "DELETE", "/api/v1/nodes/lone", "", 403, "cannot delete"},
+		{"the taint of new nodes by the controller", controller, "PATCH", "/api/v1/nodes/lone", `{"spec": {"taints": [` + others + `]}}`, 200, ""},
 
 		{"a PluginNode by a token of no pod", loose, "PUT", group + "/pluginnodes/lone", pluginNode("lone", ""), 422, "the token names no node"},
 		{"a PluginNode by the administrator", adminToken, "PUT", group + "/pluginnodes/lone", pluginNode("lone", ""), 422, "the token names no node"},

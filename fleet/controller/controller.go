@@ -58,9 +58,11 @@ type Controller struct {
 
 // node is what is needed of a Node.
 type node struct {
-	labels  map[string]string
-	ready   bool
-	changed time.Time
+	labels          map[string]string
+	ready           bool
+	changed         time.Time
+	taints          []corev1.Taint // of a node that has the taint of new ones; else none
+	resourceVersion string         // of such a node
 }
 
 // New makes a controller.
@@ -75,6 +77,9 @@ func New(client *kube.Client, o Options) *Controller {
 
 func readNode(n *corev1.Node) node {
 	has := node{labels: n.Labels, changed: n.CreationTimestamp.Time}
+	if slices.ContainsFunc(n.Spec.Taints, tainted) {
+		has.taints, has.resourceVersion = n.Spec.Taints, n.ResourceVersion
+	}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			has.ready, has.changed = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
@@ -116,6 +121,7 @@ func (c *Controller) reconcile(ctx context.Context, now time.Time) {
 			c.Log.WarnContext(ctx, "cannot do what a NodePlugin says", "plugin", name, "error", err)
 		}
 	}
+	c.admit(ctx, plugins, reports, nodes)
 	c.tell(plugins, reports, nodes)
 }
 
@@ -142,13 +148,18 @@ func joined(plugin string, reports map[string]*v1alpha1.PluginNode, nodes map[st
 		if !there { // the report is garbage
 			continue
 		}
-		n := plan.Node{Name: name, Labels: is.labels, Ready: is.ready, Changed: is.changed, Bypassed: r.Bypassed}
-		if i := slices.IndexFunc(r.Plugins, func(p v1alpha1.PluginReport) bool { return p.Name == plugin }); i >= 0 {
-			n.Report = &r.Plugins[i]
-		}
-		all = append(all, n)
+		all = append(all, joinedNode(plugin, name, r, is))
 	}
 	return all
+}
+
+// joinedNode is a node and what its agent says of a plugin.
+func joinedNode(plugin, name string, r *v1alpha1.PluginNode, is node) plan.Node {
+	n := plan.Node{Name: name, Labels: is.labels, Ready: is.ready, Changed: is.changed, Bypassed: r.Bypassed}
+	if i := slices.IndexFunc(r.Plugins, func(p v1alpha1.PluginReport) bool { return p.Name == plugin }); i >= 0 {
+		n.Report = &r.Plugins[i]
+	}
+	return n
 }
 
 // follow brings one plugin on by a step at the most.

@@ -128,3 +128,8 @@ func (c *Client) SaveStatus(ctx context.Context, p *v1alpha1.NodePlugin) error {
 func (c *Client) PatchNodePlugin(ctx context.Context, name string, patch []byte) error {
 	return c.Fleet.Patch(types.MergePatchType).Resource("nodeplugins").Name(name).Body(patch).Do(ctx).Error()
 }
+
+// PatchNode changes a Node by a merge patch.
+func (c *Client) PatchNode(ctx context.Context, name string, patch []byte) error {
+	return c.Core.Patch(types.MergePatchType).Resource("nodes").Name(name).Body(patch).Do(ctx).Error()
+}

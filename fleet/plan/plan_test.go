@@ -526,3 +526,38 @@ func TestConditions(t *testing.T) {
 	f.run(func(_, revision string) bool { return revision == "r2" }, 10*time.Hour)
 	is("after a rollback", "False", "False", "True")
 }
+
+// TestServed says when pods may start on a new node.
+func TestServed(t *testing.T) {
+	stable := v1alpha1.NodePluginStatus{Stable: &v1alpha1.Stable{Revision: "r1"}}
+	first := v1alpha1.NodePluginStatus{Stable: &v1alpha1.Stable{Revision: v1alpha1.NoRevision}, Update: &v1alpha1.Update{Revision: "r1"}}
+	update := v1alpha1.NodePluginStatus{Stable: &v1alpha1.Stable{Revision: "r1"}, Update: &v1alpha1.Update{Revision: "r2", Canaries: []string{"n"}}}
+	report := func(revision string, phase v1alpha1.Phase) *v1alpha1.PluginReport {
+		return &v1alpha1.PluginReport{Revision: revision, Phase: phase}
+	}
+	for _, test := range []struct {
+		name     string
+		status   v1alpha1.NodePluginStatus
+		bypassed bool
+		report   *v1alpha1.PluginReport
+		want     bool
+	}{
+		{"no status", v1alpha1.NodePluginStatus{}, false, nil, false},
+		{"no report", stable, false, nil, false},
+		{"stable", stable, false, report("r1", v1alpha1.Healthy), true},
+		{"stable, and all plugins are bypassed", stable, true, report("r1", v1alpha1.Healthy), false},
+		{"stable does not load", stable, false, report("r1", v1alpha1.Failing), false},
+		{"stable is not loaded yet", stable, false, report("r1", v1alpha1.Waiting), false},
+		{"stable was replaced by hand", stable, false, report("r1", v1alpha1.Edited), false},
+		{"another revision", stable, false, report("r0", v1alpha1.Healthy), false},
+		{"an update on probation", update, false, report("r2", v1alpha1.Probation), false},
+		{"an update that failed", update, false, report("r2", v1alpha1.Failing), false},
+		{"an update", update, false, report("r2", v1alpha1.Healthy), true},
+		{"an update that it has not got yet", update, false, report("r1", v1alpha1.Healthy), false},
+		{"nothing, before a first update reaches it", first, false, nil, true},
+	} {
+		if got := plan.Served(&test.status, plan.Node{Name: "n", Ready: true, Bypassed: test.bypassed, Report: test.report}); got != test.want {
+			t.Errorf("%s: %v", test.name, got)
+		}
+	}
+}

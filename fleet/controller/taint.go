@@ -1,0 +1,70 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
+	"github.com/wasmproxy/wasmproxy/fleet/plan"
+)
+
+// Taint is the key of a taint with which kubelet registers a new node. It keeps pods away until the node has the plugins that must not
+// be missed, which are those with the failure policy Fail. The controller removes it, and never adds it.
+const Taint = "wasmproxy.io/plugins"
+
+func tainted(t corev1.Taint) bool { return t.Key == Taint }
+
+// admit removes the taint from nodes that have all that they need.
+func (c *Controller) admit(ctx context.Context, plugins map[string]*v1alpha1.NodePlugin, reports map[string]*v1alpha1.PluginNode, nodes map[string]node) {
+	for name, n := range nodes {
+		if !slices.ContainsFunc(n.taints, tainted) || reports[name] == nil {
+			continue
+		}
+		missing, err := lacks(name, plugins, reports, nodes)
+		if err == nil && missing == "" {
+			err = c.untaint(ctx, name, n)
+		}
+		if err != nil && !apierrors.IsConflict(err) && ctx.Err() == nil {
+			c.Metrics.Failed()
+			c.Log.WarnContext(ctx, "cannot remove the taint of a new node", "node", name, "error", err)
+		}
+	}
+}
+
+// lacks names a plugin that a node is to have, that must not be missed, and that it has not proved; "" if there is none.
+func lacks(name string, plugins map[string]*v1alpha1.NodePlugin, reports map[string]*v1alpha1.PluginNode, nodes map[string]node) (string, error) {
+	for id, p := range plugins {
+		if s := p.Spec.Settings; p.DeletionTimestamp != nil || p.Spec.Disabled || s == nil || s.FailurePolicy != "Fail" {
+			continue
+		}
+		selects, err := plan.Selects(p.Spec.NodeSelector, nodes[name].labels)
+		if err != nil {
+			return id, fmt.Errorf("reading spec.nodeSelector of %s: %w", id, err)
+		}
+		if selects && !plan.Served(&p.Status, joinedNode(id, name, reports[name], nodes[name])) {
+			return id, nil
+		}
+	}
+	return "", nil
+}
+
+// untaint removes the taint from a node that is as it was read.
+func (c *Controller) untaint(ctx context.Context, name string, n node) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": n.resourceVersion},
+		"spec":     map[string]any{"taints": slices.DeleteFunc(slices.Clone(n.taints), tainted)},
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.client.PatchNode(ctx, name, patch); err != nil {
+		return err
+	}
+	c.Log.InfoContext(ctx, "node has the plugins that must not be missed", "node", name)
+	return nil
+}
