@@ -48,6 +48,9 @@ func (a *Agent) follow(
 		return r, nil
 	default:
 		wanted[choice.Revision] = true
+		if choice.Shadow != "" {
+			wanted[choice.Shadow] = true
+		}
 		if err := a.put(ctx, p, choice, r); err != nil {
 			return r, err
 		}
@@ -56,6 +59,11 @@ func (a *Agent) follow(
 	r.Revision = is.Revision
 	if ours && r.Phase == "" && proxy != nil {
 		r.Phase, r.Message = phase(proxy.Plugins.Plugins, p.Name, is, time.Now())
+	}
+	if r.Shadow != nil && is.Shadow != "" {
+		if r.Shadow.Phase = ""; proxy != nil {
+			judgeShadow(proxy.Plugins.Plugins, p.Name, is.Shadow, r.Shadow)
+		}
 	}
 	if r.Revision == "" && r.Phase == "" && r.Next == nil {
 		return nil, nil
@@ -100,9 +108,15 @@ func (a *Agent) putFetched(ctx context.Context, p *v1alpha1.NodePlugin, c plan.C
 		r.Phase, r.Message = v1alpha1.Blocked, cut(taken)
 		return nil
 	}
-	of := delivery.Delivery{Owner: owner(p.Name), Plugins: []delivery.Plugin{has.plugin}, Probation: c.Probation}
-	if p.Spec.Disabled { // nothing is there to be judged
+	of := delivery.Delivery{Owner: owner(p.Name), Plugins: []delivery.Plugin{has.plugin}, Probation: c.Probation, MaxRefused: c.MaxRefused}
+	shadow := ""
+	switch {
+	case p.Spec.Disabled: // nothing is there to be judged
 		of.Probation, of.Plugins[0].Text = 0, has.disabled
+	case c.Shadow != "":
+		if of.Plugins[0].Text, shadow, err = a.beside(ctx, has.plugin.Text, c.Shadow, r); err != nil {
+			return err
+		}
 	}
 	settings := sha256Hex(of.Plugins[0].Text)
 	done, err := a.directory.Plan(of)
@@ -119,7 +133,11 @@ func (a *Agent) putFetched(ctx context.Context, p *v1alpha1.NodePlugin, c plan.C
 	if len(done.Write) == 0 && was.Revision == c.Revision && was.Settings == settings {
 		return nil
 	}
-	return a.save(p.Name, delivered{Revision: c.Revision, Settings: settings, Disabled: p.Spec.Disabled, Time: time.Now()})
+	err = a.save(p.Name, delivered{Revision: c.Revision, Settings: settings, Disabled: p.Spec.Disabled, Shadow: shadow, Time: time.Now()})
+	if was.Shadow != "" && was.Shadow != shadow {
+		err = errors.Join(err, a.dropModule(was.Shadow))
+	}
+	return err
 }
 
 // deliver puts a revision into its place, with its module.
@@ -183,10 +201,15 @@ func (a *Agent) remove(ctx context.Context, id string) error {
 		}
 		a.Log.InfoContext(ctx, "plugin removed", "plugin", id)
 	}
-	if _, there := a.state[id]; !there {
+	was, there := a.state[id]
+	if !there {
 		return nil
 	}
-	return a.save(id, delivered{})
+	err = a.save(id, delivered{})
+	if was.Shadow != "" {
+		err = errors.Join(err, a.dropModule(was.Shadow))
+	}
+	return err
 }
 
 // save keeps what a plugin is now, without a revision that there is none.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -73,6 +74,12 @@ func (r *reporter) write(ctx context.Context, node *metav1.PartialObjectMetadata
 func since(one v1alpha1.PluginReport, last []v1alpha1.PluginReport, now time.Time) v1alpha1.PluginReport {
 	one.Message, one.Since = cut(one.Message), metav1.NewTime(now)
 	i := slices.IndexFunc(last, func(l v1alpha1.PluginReport) bool { return l.Name == one.Name })
+	if sh := one.Shadow; sh != nil && sh.Phase == "" {
+		sh.Phase = v1alpha1.Waiting
+		if i >= 0 && last[i].Shadow != nil && last[i].Shadow.Revision == sh.Revision {
+			one.Shadow = last[i].Shadow
+		}
+	}
 	if i < 0 || last[i].Revision != one.Revision {
 		return one
 	}
@@ -102,6 +109,9 @@ func same(a, b v1alpha1.PluginReport) bool {
 	if a.Name != b.Name || a.Revision != b.Revision || a.Phase != b.Phase {
 		return false
 	}
+	if !sameShadow(a.Shadow, b.Shadow) {
+		return false
+	}
 	if a.Next == nil || b.Next == nil {
 		return a.Next == b.Next
 	}
@@ -109,4 +119,18 @@ func same(a, b v1alpha1.PluginReport) bool {
 		return false
 	}
 	return a.Next.Revision == b.Next.Revision && a.Next.State == b.Next.State
+}
+
+// sameShadow takes a number of differences for news if there were none before, or it has more digits.
+func sameShadow(a, b *v1alpha1.ShadowReport) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	digits := func(r *v1alpha1.ShadowReport) int {
+		if r.Differences == 0 {
+			return 0
+		}
+		return len(strconv.FormatInt(r.Differences, 10))
+	}
+	return a.Revision == b.Revision && a.Phase == b.Phase && digits(a) == digits(b)
 }

@@ -22,6 +22,7 @@ type delivered struct {
 	Revision string    `json:"revision"`
 	Settings string    `json:"settings"` // SHA-256 in hex of the plugin's JSON file
 	Disabled bool      `json:"disabled,omitempty"`
+	Shadow   string    `json:"shadow,omitempty"` // digest of the module of its shadow; empty if it has none
 	Time     time.Time `json:"time"`
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/leaderelection"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
 	"github.com/wasmproxy/wasmproxy/fleet/controller"
@@ -44,7 +45,7 @@ func TestFleet(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "wasmproxy")
 	run(t, "go", "build", "-C", "../..", "-buildvcs=false", "-o", program, "./cmd/wasmproxy")
 	run(t, "go", "build", "-C", "..", "-buildvcs=false", "-o", filepath.Dir(program)+"/", "./cmd/wasmproxy-fleet-verify")
-	for _, module := range []string{"noop", "quota", "fail", "missing-abi"} {
+	for _, module := range []string{"noop", "quota", "fail", "missing-abi", "reject"} {
 		f.push(module, module)
 	}
 	for i := range 3 {
@@ -195,6 +196,7 @@ func (f *fleet) lifeOfAPlugin() {
 		"settings": {"match": {"namespaces": ["!kube-system"]}, "grant": ["env", {"mounts": ["/opt/tools"]}], "config": {"any": ["JSON", 1]}},
 		"rollout": {"steps": [34, 100], "bakeSeconds": 1}}}`, nil)
 	f.complete(id, "noop")
+	f.shadow(id)
 
 	f.edited(id)
 	f.set(id, "quota", 1) // which replaces the edited file
@@ -217,6 +219,13 @@ func (f *fleet) lifeOfAPlugin() {
 	f.rolledBack(id, "fail", "quota", 1)
 	if e := f.get(id).Status.Examples; len(e) != 1 || e[0].Reason != "Failing" || !strings.Contains(e[0].Message, "failed its probation") {
 		t.Errorf("the examples of a plugin that fails are %+v", e)
+	}
+
+	f.s.must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"rollout": {"maxRefused": "50%"}}}`, nil)
+	f.set(id, "reject", 60) // it refuses each call
+	f.rolledBack(id, "reject", "quota", 1)
+	if e := f.get(id).Status.Examples; len(e) != 1 || e[0].Reason != "Failing" || !strings.Contains(e[0].Message, "and may refuse 50 %") {
+		t.Errorf("the examples of a plugin that refuses too much are %+v", e)
 	}
 
 	f.s.must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"disabled": true, "rollout": {"bakeSeconds": 1}}}`, nil)
@@ -385,6 +394,71 @@ func (f *fleet) atRest(id string) {
 	time.Sleep(2 * time.Second)
 	if now := versions(); now != before {
 		f.t.Errorf("at rest the objects had the versions\n%s\nand have\n%s", before, now)
+	}
+}
+
+// shadow has a plugin that would refuse each pod called beside the stable one, on all nodes, until there is another artifact. One whose
+// calls fail stops at the canary.
+func (f *fleet) shadow(id string) {
+	f.t.Helper()
+	mode := func(artifact, mode string, bakeSeconds int) {
+		f.s.must(http.MethodPatch, group+"/nodeplugins/"+id, fmt.Sprintf(`{"spec": {"artifact": %q, "rollout": {"mode": %q, "bakeSeconds": %d}}}`,
+			f.artifacts[artifact], mode, bakeSeconds), nil)
+	}
+	shadows := func(module string) (n int) {
+		for _, node := range f.nodes {
+			text, err := os.ReadFile(filepath.Join(node.plugins(), id+".json"))
+			if err == nil && strings.Contains(string(text), `"wasm-module":".modules/`+f.digests[module]+`.wasm"`) {
+				n++
+			}
+		}
+		return n
+	}
+	mode("reject", "Shadow", 1)
+	eventually(f.t, "all nodes call the shadow", func() error {
+		p := f.get(id)
+		if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.Ready); p.Status.ObservedGeneration != p.Generation || ready.Reason != "Shadow" {
+			return fmt.Errorf("the status is %+v", p.Status)
+		}
+		for _, node := range f.nodes {
+			n := new(v1alpha1.PluginNode)
+			f.s.must(http.MethodGet, group+"/pluginnodes/"+node.name, "", n)
+			one := n.Plugins[0]
+			if one.Phase != v1alpha1.Healthy || one.Shadow == nil || one.Shadow.Phase != v1alpha1.Healthy || one.Shadow.Differences < 10 {
+				return fmt.Errorf("%s says %+v, and of the shadow %+v", node.name, one, one.Shadow)
+			}
+		}
+		return nil
+	})
+	if n, m := f.have(id, "noop"), shadows("reject"); n != 3 || m != 3 {
+		f.t.Errorf("%d nodes have the stable module, and %d the shadow", n, m)
+	}
+	_, err := f.nodes[0].kubelet.RunPodSandbox(f.t.Context(), &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
+		Metadata: &runtimeapi.PodSandboxMetadata{Name: "p", Namespace: "default", Uid: "beside-a-shadow"},
+	}})
+	if err != nil {
+		f.t.Errorf("a pod beside a shadow that would refuse it: %v", err)
+	}
+
+	mode("fail", "Shadow", 60)
+	most := 0
+	eventually(f.t, "a shadow that fails is taken back", func() error {
+		most = max(most, shadows("fail"))
+		p := f.get(id)
+		if !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.Stalled) || shadows("fail")+shadows("reject") > 0 {
+			return fmt.Errorf("%d nodes have it, and the status is %+v", shadows("fail"), p.Status)
+		}
+		return nil
+	})
+	if most != 1 {
+		f.t.Errorf("%d nodes had a shadow that fails, and the canary alone should", most)
+	}
+	mode("noop", "Apply", 1)
+	f.complete(id, "noop")
+	for _, n := range f.nodes {
+		if files, _ := filepath.Glob(filepath.Join(n.plugins(), ".modules", "*.wasm")); len(files) != 1 {
+			f.t.Errorf("%s has the modules %q", n.name, files)
+		}
 	}
 }
 

@@ -61,7 +61,7 @@ type pluginCollector Controller
 
 var (
 	pluginNodes = prometheus.NewDesc("wasmproxy_fleet_plugin_nodes", "Nodes of a NodePlugin as in its status: selected, fetched, updated, healthy, failing, silent, apart and away.", []string{"plugin", "state"}, nil)
-	pluginState = prometheus.NewDesc("wasmproxy_fleet_plugin_state", "1 for the state of a NodePlugin: Complete, Updating, Paused, Shadow, Halted or RolledBack.", []string{"plugin", "state"}, nil)
+	pluginState = prometheus.NewDesc("wasmproxy_fleet_plugin_state", "1 for the reason of the condition Ready of a NodePlugin, such as Updating.", []string{"plugin", "state"}, nil)
 	pluginStep  = prometheus.NewDesc("wasmproxy_fleet_plugin_step_timestamp_seconds", "When the present step of a NodePlugin's update began, in seconds since 1970.", []string{"plugin"}, nil)
 )
 

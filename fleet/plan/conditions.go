@@ -17,6 +17,9 @@ func setConditions(s *v1alpha1.NodePluginStatus, in Input) {
 	case s.RolledBack != "":
 		ready, stalled, reason = false, true, "RolledBack"
 		message = fmt.Sprintf("too many nodes failed with %s, so all go back to %s: see status.examples, and change spec", s.RolledBack, s.Stable.Revision)
+	case u == nil && in.Desired != s.Stable.Revision:
+		ready, stalled, reason = false, true, "NothingToShadow"
+		message = "spec.rollout.mode is Shadow, and there is no stable revision beside which the new one could be called: set mode to Apply first"
 	case u == nil:
 	case u.Halted != "":
 		ready, stalled, reason = false, true, "Halted"
@@ -24,6 +27,8 @@ func setConditions(s *v1alpha1.NodePluginStatus, in Input) {
 	case in.Rollout.Paused:
 		ready, reconciling, reason = false, true, "Paused"
 		message = fmt.Sprintf("%s stays at step %s until spec.rollout.paused is false", u.Revision, u.Step)
+	case u.Mode == v1alpha1.Shadow && u.Threshold == ranks:
+		reason, message = "Shadow", fmt.Sprintf("%s is called beside %s, until spec.rollout.mode or the revision changes", u.Revision, s.Stable.Revision)
 	default:
 		ready, reconciling, reason, message = false, true, "Updating", fmt.Sprintf("%s is at step %s", u.Revision, u.Step)
 	}

@@ -93,15 +93,25 @@ func follow(s *v1alpha1.NodePluginStatus, in Input) {
 	if s.RolledBack != in.Desired {
 		s.RolledBack = ""
 	}
-	switch {
+	switch mode := modeOf(in); {
 	case in.Desired == s.Stable.Revision, in.Desired == s.RolledBack: // the first is a rollback by hand, which has no steps
 		s.Update = nil
-	case s.Update == nil || s.Update.Revision != in.Desired:
-		s.Update = &v1alpha1.Update{Revision: in.Desired, Step: stepName(in.Rollout, stepFetch), StepSince: metav1.NewTime(in.Now)}
+	case mode == v1alpha1.Shadow && s.Stable.Revision == v1alpha1.NoRevision: // there is nothing beside which it could be called
+		s.Update = nil
+	case s.Update == nil || s.Update.Revision != in.Desired || s.Update.Mode != mode:
+		s.Update = &v1alpha1.Update{Revision: in.Desired, Mode: mode, Step: stepName(in.Rollout, stepFetch), StepSince: metav1.NewTime(in.Now)}
 	}
 	if u := s.Update; u != nil {
-		u.BakeSeconds = in.Rollout.BakeSeconds
+		u.BakeSeconds, u.MaxRefused = in.Rollout.BakeSeconds, in.Rollout.MaxRefused
 	}
+}
+
+// modeOf is how nodes get the desired revision. A removal has no shadow.
+func modeOf(in Input) string {
+	if in.Rollout.Mode == v1alpha1.Shadow && in.Desired != v1alpha1.NoRevision {
+		return v1alpha1.Shadow
+	}
+	return v1alpha1.Apply
 }
 
 func stop(s *v1alpha1.NodePluginStatus, r v1alpha1.Rollout, t tally) {
@@ -125,6 +135,7 @@ func advance(s *v1alpha1.NodePluginStatus, in Input, nodes []Node, t tally) {
 	case t.expected == 0 && u.StepIndex == stepCanary: // all are away: others take their place
 		begin(u, in, nodes, stepCanary)
 	case t.expected == 0 && all, !baked, !enough(t.healthyOfExpected, t.expected):
+	case all && u.Mode == v1alpha1.Shadow: // until mode or revision changes
 	case all:
 		s.Stable, s.Update = &v1alpha1.Stable{Revision: u.Revision}, nil
 	default:

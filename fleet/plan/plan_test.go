@@ -72,6 +72,11 @@ func (f *fleet) act(i int, bad func(node, revision string) bool) {
 	case f.now.Sub(f.switchT[n.Name]) >= c.Probation:
 		r.Phase = v1alpha1.Healthy
 	}
+	if c.Shadow != "" {
+		if r.Shadow = (&v1alpha1.ShadowReport{Revision: c.Shadow, Phase: v1alpha1.Healthy}); bad(n.Name, c.Shadow) {
+			r.Shadow.Phase, r.Shadow.Message = v1alpha1.Failing, "6 of 100 calls failed"
+		}
+	}
 	if c.Next != "" {
 		r.Next = &v1alpha1.Next{Revision: c.Next, State: v1alpha1.NextFetched}
 	}
@@ -108,7 +113,8 @@ func (f *fleet) have(revision string) (n int) {
 // may is how many of the nodes have the update by the status.
 func (f *fleet) may(nodes []plan.Node) (n int) {
 	for _, node := range nodes {
-		if u := f.status.Update; u != nil && plan.Choose(&f.status, node.Name).Revision == u.Revision {
+		c := plan.Choose(&f.status, node.Name)
+		if u := f.status.Update; u != nil && (c.Revision == u.Revision || c.Shadow == u.Revision) {
 			n++
 		}
 	}
@@ -385,6 +391,19 @@ func TestRemoval(t *testing.T) {
 	}
 }
 
+// TestMaxRefused reaches the nodes that get the update, and no other one.
+func TestMaxRefused(t *testing.T) {
+	f := newFleet(10)
+	f.rollout.MaxRefused = "5%"
+	f.to(t, "Canary")
+	for _, n := range f.nodes {
+		most := plan.Choose(&f.status, n.Name).MaxRefused
+		if canary := n.Name == f.status.Update.Canaries[0]; (most != nil) != canary || canary && *most != 5 {
+			t.Errorf("%s: %v", n.Name, most)
+		}
+	}
+}
+
 // TestMadeAgain is an object that was deleted without its finalizer and made again: nodes keep what they have.
 func TestMadeAgain(t *testing.T) {
 	f := newFleet(10)
@@ -456,6 +475,8 @@ func wander(f *fleet, r *rand.Rand, bad func(node, revision string) bool) string
 			if i := r.IntN(len(f.nodes)); len(f.nodes) > 1 {
 				f.nodes = slices.Delete(slices.Clone(f.nodes), i, i+1)
 			}
+		case 6:
+			f.rollout.Mode = []string{v1alpha1.Apply, v1alpha1.Shadow}[r.IntN(2)]
 		case 5:
 			f.rollout.Steps = [][]int32{{1, 10, 50, 100}, {100}, {5, 6, 7, 8, 9, 100}, {50, 50, 100}}[r.IntN(4)]
 		}
@@ -464,7 +485,7 @@ func wander(f *fleet, r *rand.Rand, bad func(node, revision string) bool) string
 			f.control()
 		}
 		if u := f.status.Update; u != nil {
-			if u.Revision != began.Revision || u.StepIndex != began.StepIndex || !u.StepSince.Equal(&began.StepSince) {
+			if !sameUpdate(&began, u) || u.StepIndex != began.StepIndex || !u.StepSince.Equal(&began.StepSince) {
 				ranked, began, steps = slices.Clone(f.nodes), *u, f.rollout.Steps
 			}
 			if message := stepHolds(f, ranked, steps, &before); message != "" {
@@ -489,14 +510,20 @@ func stepHolds(f *fleet, ranked []plan.Node, steps []int32, before *v1alpha1.Nod
 	switch may := f.may(ranked); {
 	case may > most:
 		return fmt.Sprintf("%d of %d ranked nodes have %s at step %s", may, len(ranked), u.Revision, u.Step)
+	case u.Mode == v1alpha1.Shadow && slices.ContainsFunc(ranked, func(n plan.Node) bool { return plan.Choose(&f.status, n.Name).Revision == u.Revision }):
+		return fmt.Sprintf("a node is to have %s, which is a shadow", u.Revision)
 	case u.StepIndex == 0 && may > 0:
 		return fmt.Sprintf("%d nodes have %s before it was fetched", may, u.Revision)
 	case before.RolledBack == u.Revision && f.desired == u.Revision:
 		return fmt.Sprintf("%s is tried again after it was rolled back", u.Revision)
-	case before.Update != nil && before.Update.Revision == u.Revision && u.Threshold < before.Update.Threshold:
+	case sameUpdate(before.Update, u) && u.Threshold < before.Update.Threshold:
 		return fmt.Sprintf("nodes are to go back from %s, which goes on", u.Revision)
 	}
 	return ""
+}
+
+func sameUpdate(a, b *v1alpha1.Update) bool {
+	return a != nil && a.Revision == b.Revision && a.Mode == b.Mode
 }
 
 // TestConditions are as kstatus reads them.
@@ -559,5 +586,71 @@ func TestServed(t *testing.T) {
 		if got := plan.Served(&test.status, plan.Node{Name: "n", Ready: true, Bypassed: test.bypassed, Report: test.report}); got != test.want {
 			t.Errorf("%s: %v", test.name, got)
 		}
+	}
+}
+
+// shadows is how many nodes call a revision as a shadow.
+func (f *fleet) shadows(revision string) (n int) {
+	for _, node := range f.nodes {
+		if node.Report != nil && node.Report.Shadow != nil && node.Report.Shadow.Revision == revision {
+			n++
+		}
+	}
+	return n
+}
+
+// TestShadow has a revision come to the nodes in the same steps, and no node has it. It stays until mode changes.
+func TestShadow(t *testing.T) {
+	f := newFleet(100)
+	f.rollout.Mode = v1alpha1.Shadow
+	f.run(never, time.Hour)
+	if ready := f.status.Conditions[0]; f.status.Update != nil || f.shadows("r1") > 0 || ready.Reason != "NothingToShadow" || ready.Status != metav1.ConditionFalse {
+		t.Fatalf("without a stable revision the status is %+v", f.status)
+	}
+	f.rollout.Mode = v1alpha1.Apply
+	f.run(never, 10*time.Hour)
+	f.desired, f.rollout.Mode = "r2", v1alpha1.Shadow
+	most := map[string]int{}
+	for end := f.now.Add(10 * time.Hour); f.now.Before(end); f.now = f.now.Add(30 * time.Second) {
+		f.control()
+		for i := range f.nodes {
+			f.act(i, never)
+		}
+		if f.have("r2") > 0 || f.status.Update == nil {
+			t.Fatalf("%d nodes have a revision that is a shadow: %+v", f.have("r2"), f.status)
+		}
+		most[f.status.Update.Step] = f.shadows("r2")
+	}
+	if most["Fetch"] != 0 || most["Canary"] != 1 || most["10%"] != 10 || most["50%"] != 50 || most["100%"] != 100 {
+		t.Errorf("nodes with the shadow, by step: %v", most)
+	}
+	if c := f.status.Conditions[0]; c.Reason != "Shadow" || c.Status != metav1.ConditionTrue || f.status.Stable.Revision != "r1" {
+		t.Errorf("in the end the status is %+v", f.status)
+	}
+
+	f.rollout.Mode = v1alpha1.Apply // it begins with the first step
+	f.control()
+	if u := f.status.Update; u == nil || u.Step != "Fetch" || u.Mode != v1alpha1.Apply || f.may(f.nodes) != 0 {
+		t.Errorf("after the mode has changed the status is %+v", f.status)
+	}
+	f.run(never, 10*time.Hour)
+	if f.status.Stable.Revision != "r2" || f.have("r2") != 100 || f.shadows("r2") != 0 {
+		t.Errorf("the rollout ends with %+v", f.status)
+	}
+
+	f.desired, f.rollout.Mode = "r3", v1alpha1.Shadow
+	f.run(func(_, revision string) bool { return revision == "r3" }, 10*time.Hour)
+	if f.status.RolledBack != "r3" || f.status.Examples[0].Reason != "Failing" {
+		t.Errorf("with a shadow that fails the status is %+v", f.status)
+	}
+	f.run(never, time.Minute)
+	if f.shadows("r3") != 0 || f.have("r2") != 100 {
+		t.Errorf("%d nodes still call the shadow, and %d have the stable revision", f.shadows("r3"), f.have("r2"))
+	}
+
+	f.desired = v1alpha1.NoRevision
+	f.run(never, 10*time.Hour)
+	if f.status.Stable.Revision != v1alpha1.NoRevision {
+		t.Errorf("a removal in the mode Shadow ends with %+v", f.status)
 	}
 }

@@ -55,14 +55,34 @@ func healthy(r *v1alpha1.PluginReport) bool {
 	return r == nil || r.Phase == v1alpha1.Healthy || r.Phase == v1alpha1.Disabled
 }
 
+// proof is how far an update is on a node.
+type proof struct {
+	switched, healthy, failing bool
+	message                    string // why it is failing
+}
+
+func prove(r *v1alpha1.PluginReport, u *v1alpha1.Update) proof {
+	switch {
+	case u.Mode != v1alpha1.Shadow:
+		p := proof{switched: has(r) == u.Revision, healthy: healthy(r)}
+		if r != nil {
+			p.failing, p.message = r.Phase == v1alpha1.Failing, r.Message
+		}
+		return p
+	case r == nil || r.Shadow == nil || r.Shadow.Revision != u.Revision:
+		return proof{}
+	}
+	return proof{true, r.Shadow.Phase == v1alpha1.Healthy, r.Shadow.Phase == v1alpha1.Failing, r.Shadow.Message}
+}
+
 // add counts a node during an update.
 func (t *tally) add(n Node, u *v1alpha1.Update, now time.Time) {
-	turn, switched := reached(u, n.Name), has(n.Report) == u.Revision
+	turn, is := reached(u, n.Name), prove(n.Report, u)
 	if turn {
 		t.reached++
 	}
 	switch {
-	case n.Bypassed, !n.Ready && !n.fell(u.Revision):
+	case n.Bypassed, !n.Ready && !n.fell(u):
 		t.Away++
 		return
 	case apart(n.Report):
@@ -73,28 +93,28 @@ func (t *tally) add(n Node, u *v1alpha1.Update, now time.Time) {
 		t.expected++
 	}
 	next := n.next(u.Revision)
-	if switched || next == v1alpha1.NextFetched {
+	if is.switched || next == v1alpha1.NextFetched {
 		t.Fetched++
 	}
-	if switched {
+	if is.switched {
 		t.Updated++
 	}
-	if switched || next == v1alpha1.NextRefused || next == v1alpha1.NextFetched && u.StepIndex == stepFetch {
+	if is.switched || next == v1alpha1.NextRefused || next == v1alpha1.NextFetched && u.StepIndex == stepFetch {
 		t.judged++
 	}
 	switch {
 	case next == v1alpha1.NextRefused:
 		t.fail(n, "Refused", n.Report.Next.Message)
-	case switched && n.Report != nil && n.Report.Phase == v1alpha1.Failing:
-		t.fail(n, "Failing", n.Report.Message)
+	case is.switched && is.failing:
+		t.fail(n, "Failing", is.message)
 	case !n.Ready:
 		t.fail(n, "NotReady", "the node became NotReady before it had proved the update")
-	case switched && healthy(n.Report):
+	case is.switched && is.healthy:
 		t.Healthy++
 		if turn {
 			t.healthyOfExpected++
 		}
-	case turn && !switched && now.Sub(u.StepSince.Time) >= Silence:
+	case turn && !is.switched && now.Sub(u.StepSince.Time) >= Silence:
 		t.Silent++
 		t.judged++
 		t.example(n, "Silent", "the node is ready, was to switch, and has not said that it has")
@@ -123,10 +143,13 @@ func (t *tally) addSettled(n Node, revision string) {
 	}
 }
 
-// fell reports whether a node that is not ready became so while it had yet to prove a revision: it counts for that until it is back.
+// fell reports whether a node that is not ready became so while it had yet to prove an update: it counts for that until it is back.
 // One that is not ready for another reason is away.
-func (n *Node) fell(revision string) bool {
-	return n.Report != nil && has(n.Report) == revision && !healthy(n.Report) && !n.Changed.Before(n.Report.Since.Time)
+func (n *Node) fell(u *v1alpha1.Update) bool {
+	if u.Mode == v1alpha1.Shadow { // which has nothing applied
+		return false
+	}
+	return n.Report != nil && has(n.Report) == u.Revision && !healthy(n.Report) && !n.Changed.Before(n.Report.Since.Time)
 }
 
 // next is how far the update is on a node that does not have it yet. A removal needs nothing to be fetched.

@@ -105,7 +105,9 @@ func (d *daemon) plugins(ctx context.Context) (status.Plugins, error) {
 // ofProbation counts what a version on probation is judged by.
 func (d *daemon) ofProbation(id string) probation.Counts {
 	t := d.metrics.Plugin(id)
-	return probation.Counts{Calls: t.Calls, Failures: t.Failures, WriteFailures: t.WriteFailures, Fights: t.Fights, Openings: t.Openings}
+	return probation.Counts{
+		Calls: t.Calls, Failures: t.Failures, WriteFailures: t.WriteFailures, Fights: t.Fights, Openings: t.Openings, Rejections: t.Rejections,
+	}
 }
 
 func counts(t metrics.Totals) status.Counts {

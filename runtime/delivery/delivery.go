@@ -23,7 +23,8 @@ type Delivery struct {
 	MayEmpty  bool // the delivery may have no plugin, where that removes some
 	CheckOnly bool // the plugins are checked, and none is changed
 
-	Probation time.Duration // of each plugin that changes; 0: none
+	Probation  time.Duration // of each plugin that changes; 0: none
+	MaxRefused *int          // percent of its calls that a plugin may refuse in its probation; nil: that is not judged
 }
 
 // Plan is what a delivery would change.
@@ -216,7 +217,7 @@ func (d Directory) announce(of Delivery, plan *Plan, r *record) error {
 		if now, err := os.ReadFile(d.path(p.ID + ".json")); err == nil {
 			texts = append(texts, digest(now))
 		}
-		r.Plugins[p.ID] = brought{of.Owner, texts, probation}
+		r.Plugins[p.ID] = brought{of.Owner, texts, probation, of.MaxRefused}
 		if p.Module != nil && !d.has(p.Digest) && !slices.Contains(r.Modules, p.Digest) {
 			r.Modules = append(r.Modules, p.Digest)
 		}
@@ -240,7 +241,7 @@ func (d Directory) conclude(owner string, plan *Plan, r *record) error {
 		if now, err := os.ReadFile(d.path(id + ".json")); err == nil && !slices.Contains(plan.Kept, id) {
 			texts = []string{digest(now)}
 		}
-		r.Plugins[id] = brought{owner, texts, has.Probation}
+		r.Plugins[id] = brought{owner, texts, has.Probation, has.MaxRefused}
 	}
 	return d.collect(r)
 }

@@ -42,22 +42,24 @@ type brought struct {
 	Owner string   `json:"owner"`
 	Texts []string `json:"texts"` // digests of the content: the last delivery's, and until it has ended the one before
 
-	Probation string `json:"probation,omitempty"` // of the first of Texts, as time.ParseDuration reads it; empty: it has none
+	Probation  string `json:"probation,omitempty"`  // of the first of Texts, as time.ParseDuration reads it; empty: it has none
+	MaxRefused *int   `json:"maxRefused,omitempty"` // of the probation: percent of calls; nil: that is not judged
 }
 
-// Probation returns for how long a plugin is to be on probation, by the digest of its JSON file as it is now. It is 0 if the
-// delivery of that content has not asked for one, or no delivery has brought it: a file that was changed by hand has none.
-func (d Directory) Probation(id, digest string) time.Duration {
+// Probation returns for how long a plugin is to be on probation, and how many percent of its calls it may refuse then, by the
+// digest of its JSON file as it is now. The length is 0 if the delivery of that content has not asked for a probation, or no
+// delivery has brought it: a file that was changed by hand has none.
+func (d Directory) Probation(id, digest string) (length time.Duration, maxRefused *int) {
 	r, err := d.record()
 	one := r.Plugins[id]
 	if err != nil || len(one.Texts) == 0 || one.Texts[0] != digest {
-		return 0
+		return 0, nil
 	}
-	length, err := time.ParseDuration(one.Probation)
+	length, err = time.ParseDuration(one.Probation)
 	if err != nil {
-		return 0
+		return 0, nil
 	}
-	return length
+	return length, one.MaxRefused
 }
 
 func (d Directory) record() (r record, err error) {

@@ -39,7 +39,7 @@ func one(settings string) registry.Description {
 
 func found(t *testing.T, all *probation.Trials, d ...registry.Description) {
 	t.Helper()
-	all.Found(t.Context(), registry.List{Plugins: d, Complete: true}, func(registry.Description) time.Duration { return time.Hour })
+	all.Found(t.Context(), registry.List{Plugins: d, Complete: true}, func(registry.Description) probation.Terms { return probation.Terms{For: time.Hour} })
 }
 
 // TestJudge has a row for each reason, and for what is none.
@@ -74,6 +74,34 @@ func TestJudge(t *testing.T) {
 		got := all.Get(d.ID, d.Generation()).Judge(sum)
 		if !strings.Contains(got, row.want) || (got == "") != (row.want == "") {
 			t.Errorf("%s: %q, want %q", name, got, row.want)
+		}
+	}
+}
+
+// TestMaxRefused judges refusals only where the delivery has asked for it, also after a restart.
+func TestMaxRefused(t *testing.T) {
+	five, none := 5, 0
+	for _, row := range []struct {
+		most           *int
+		calls, refused uint64
+		want           string
+	}{
+		{nil, 100, 100, ""},
+		{&five, 100, 5, ""},
+		{&five, 100, 6, "it refused 6 of its 100 calls, and may refuse 5 %"},
+		{&five, 19, 19, ""},
+		{&none, 20, 0, ""},
+		{&none, 20, 1, "it refused 1 of its 20 calls, and may refuse 0 %"},
+	} {
+		n, d := newNode(t), one("1")
+		all := n.start(t)
+		all.Found(t.Context(), registry.List{Plugins: []registry.Description{d}, Complete: true}, func(registry.Description) probation.Terms {
+			return probation.Terms{For: time.Hour, MaxRefused: row.most}
+		})
+		all = n.start(t)
+		all.Activate(d.ID, d.Generation(), probation.Counts{Calls: 7, Rejections: 7})
+		if got := all.Get(d.ID, d.Generation()).Judge(probation.Counts{Calls: 7 + row.calls, Rejections: 7 + row.refused}); got != row.want {
+			t.Errorf("%d of %d calls: %q, not %q", row.refused, row.calls, got, row.want)
 		}
 	}
 }
@@ -178,7 +206,7 @@ func TestTrialsOfFiles(t *testing.T) {
 		t.Errorf("what has passed is %+v", one)
 	}
 	hand := one("2")
-	all.Found(t.Context(), registry.List{Plugins: []registry.Description{hand}, Complete: true}, func(registry.Description) time.Duration { return 0 })
+	all.Found(t.Context(), registry.List{Plugins: []registry.Description{hand}, Complete: true}, func(registry.Description) probation.Terms { return probation.Terms{} })
 	if was, now := all.Get(d.ID, d.Generation()), all.Get(hand.ID, hand.Generation()); was != nil || now != nil {
 		t.Errorf("after a change by hand there are %+v and %+v", was, now)
 	}

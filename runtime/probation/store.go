@@ -115,10 +115,10 @@ func Remove(dir string) error {
 	return nil
 }
 
-// Found takes the files as they are now, and what terms says of them: for how long a file's version is to be on probation. New
+// Found takes the files as they are now, and what terms says of them, with a For of 0 of those without a probation. New
 // trials are saved when Found returns, so that a version cannot end the proxy again and again. A file of another content ends
 // the trial of the one before.
-func (t *Trials) Found(ctx context.Context, list registry.List, terms func(registry.Description) time.Duration) {
+func (t *Trials) Found(ctx context.Context, list registry.List, terms func(registry.Description) Terms) {
 	t.mu.Lock()
 	there, changed := map[string]bool{}, false
 	for i := range list.Plugins {
@@ -133,8 +133,8 @@ func (t *Trials) Found(ctx context.Context, list registry.List, terms func(regis
 		}
 		delete(t.all, d.ID)
 		changed = changed || known != nil
-		if length := terms(*d); length > 0 {
-			t.all[d.ID], changed = &Trial{Generation: d.Generation(), For: length}, true
+		if has := terms(*d); has.For > 0 {
+			t.all[d.ID], changed = &Trial{Generation: d.Generation(), Terms: has}, true
 		}
 	}
 	if list.Complete {
@@ -233,7 +233,7 @@ func (t *Trials) Retry(ctx context.Context, id string) bool {
 	one := t.all[id]
 	failed := one != nil && one.Failure != nil
 	if failed {
-		t.all[id] = &Trial{Generation: one.Generation, For: one.For}
+		t.all[id] = &Trial{Generation: one.Generation, Terms: one.Terms}
 		if last, known := t.running[id]; known { // no other version was there to go back to
 			t.running[id] = run{from: last.from}
 		}

@@ -19,29 +19,38 @@ type Counts struct {
 	WriteFailures uint64 `json:"writeFailures"` // of its values, to cgroup files
 	Fights        uint64 `json:"fights"`        // cgroup files that were left alone since something else overwrites them
 	Openings      uint64 `json:"openings"`      // of its circuit breaker
+	Rejections    uint64 `json:"rejections"`    // of the calls
 }
 
 func (c Counts) plus(o Counts) Counts {
 	return Counts{
 		c.Calls + o.Calls, c.Failures + o.Failures, c.WriteFailures + o.WriteFailures, c.Fights + o.Fights, c.Openings + o.Openings,
+		c.Rejections + o.Rejections,
 	}
 }
 
 func (c Counts) less(o Counts) Counts {
 	return Counts{
 		c.Calls - o.Calls, c.Failures - o.Failures, c.WriteFailures - o.WriteFailures, c.Fights - o.Fights, c.Openings - o.Openings,
+		c.Rejections - o.Rejections,
 	}
+}
+
+// Terms are those of a probation.
+type Terms struct {
+	For        time.Duration `json:"for"`                  // nanoseconds, from when the version is active first
+	MaxRefused *int          `json:"maxRefused,omitempty"` // percent of at least 20 calls that the version may refuse; nil: that is not judged
 }
 
 // Trial is the probation of one version of a plugin.
 type Trial struct {
-	Generation string        `json:"generation"` // of the plugin's files
-	For        time.Duration `json:"for"`        // nanoseconds, from when the version is active first
-	Ends       time.Time     `json:"ends,omitzero"`
-	Before     Counts        `json:"before"` // of the version before
-	Starts     int           `json:"starts"` // of the proxy since it stopped in order last
-	Passed     bool          `json:"passed,omitempty"`
-	Failure    *Failure      `json:"failure,omitempty"` // nil unless the node has gone back
+	Generation string `json:"generation"` // of the plugin's files
+	Terms
+	Ends    time.Time `json:"ends,omitzero"`
+	Before  Counts    `json:"before"` // of the version before
+	Starts  int       `json:"starts"` // of the proxy since it stopped in order last
+	Passed  bool      `json:"passed,omitempty"`
+	Failure *Failure  `json:"failure,omitempty"` // nil unless the node has gone back
 
 	from Counts // when the trial began in this process; zero in one that was started since
 }
@@ -59,16 +68,23 @@ func (t *Trial) Open() bool { return !t.Passed && t.Failure == nil }
 func (t *Trial) Judge(now Counts) string {
 	calls, failures := now.Calls-t.from.Calls, now.Failures-t.from.Failures
 	written, fought := now.WriteFailures-t.from.WriteFailures, now.Fights-t.from.Fights
+	refused := now.Rejections - t.from.Rejections
 	many := calls >= minCalls && failures*failingShare > calls
 	switch {
 	case now.Openings > t.from.Openings:
 		return "its circuit breaker opened"
 	case many && failures*max(t.Before.Calls, 1) > t.Before.Failures*calls:
 		return fmt.Sprintf("%d of its %d calls failed; %d of %d failed before", failures, calls, t.Before.Failures, t.Before.Calls)
+	case calls >= minCalls && t.refusesTooMuch(refused, calls):
+		return fmt.Sprintf("it refused %d of its %d calls, and may refuse %d %%", refused, calls, *t.MaxRefused)
 	case written > 0 && t.Before.WriteFailures == 0:
 		return fmt.Sprintf("%d of its writes to cgroup files failed, and none did before", written)
 	case fought > 0 && t.Before.Fights == 0:
 		return fmt.Sprintf("%d of its cgroup files are overwritten by something else, and none was before", fought)
 	}
 	return ""
+}
+
+func (t *Trial) refusesTooMuch(refused, calls uint64) bool {
+	return t.MaxRefused != nil && refused*100 > uint64(*t.MaxRefused)*calls
 }

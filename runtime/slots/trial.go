@@ -17,8 +17,9 @@ const judgeEvery = time.Second
 
 // found has new versions put on probation that a delivery to the plugin directory has asked it for.
 func found(ctx context.Context, trials *probation.Trials, list registry.List, pluginDir string) {
-	trials.Found(ctx, list, func(d registry.Description) time.Duration {
-		return delivery.Directory(pluginDir).Probation(d.ID, d.Settings)
+	trials.Found(ctx, list, func(d registry.Description) (terms probation.Terms) {
+		terms.For, terms.MaxRefused = delivery.Directory(pluginDir).Probation(d.ID, d.Settings)
+		return terms
 	})
 }
 

@@ -194,6 +194,13 @@ type Limits struct {
 
 // Rollout says how nodes get a new revision. It is not part of the revision.
 type Rollout struct {
+	// mode says what nodes do with a new revision. Apply makes it theirs. Shadow calls it beside the stable one and applies nothing of
+	// what it wants, on all nodes in the end, until mode or the revision changes.
+	// +optional
+	// +kubebuilder:default=Apply
+	// +kubebuilder:validation:Enum=Apply;Shadow
+	Mode string `json:"mode,omitempty"`
+
 	// canary selects the nodes that get a revision first, at most 100 of them. The default is one node that the controller picks.
 	// +optional
 	Canary *metav1.LabelSelector `json:"canary,omitempty"`
@@ -222,6 +229,11 @@ type Rollout struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == string ? self.matches('^([1-9]?[0-9]|100)%$') : self >= 0",message="must be a number of nodes, or a percent such as 2%"
 	MaxFailing intstr.IntOrString `json:"maxFailing,omitempty"`
 
+	// maxRefused is how many percent of its calls a revision may refuse on a node in its probation. Without it refusals are not judged.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^([1-9]?[0-9]|100)%$`
+	MaxRefused string `json:"maxRefused,omitempty"`
+
 	// onFailure says what happens if more nodes fail: RollBack takes the revision back on all nodes, Halt leaves each node as it is.
 	// +optional
 	// +kubebuilder:default=RollBack
@@ -232,6 +244,12 @@ type Rollout struct {
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 }
+
+// What Rollout.Mode may be.
+const (
+	Apply  = "Apply"
+	Shadow = "Shadow"
+)
 
 // What Rollout.OnFailure may be.
 const (
@@ -286,6 +304,10 @@ type Update struct {
 	// +kubebuilder:validation:MaxLength=80
 	Revision string `json:"revision"`
 
+	// mode is that of the rollout: Apply, or Shadow.
+	// +optional
+	Mode string `json:"mode,omitempty"`
+
 	// step says for people where the rollout is, such as Fetch, Canary or 10%.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
@@ -310,6 +332,9 @@ type Update struct {
 
 	// +optional
 	BakeSeconds int32 `json:"bakeSeconds,omitempty"`
+
+	// +optional
+	MaxRefused string `json:"maxRefused,omitempty"`
 
 	// halted says why the rollout does not go on by itself.
 	// +optional

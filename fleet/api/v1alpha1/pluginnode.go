@@ -77,9 +77,31 @@ type PluginReport struct {
 	// +kubebuilder:validation:MaxLength=512
 	Message string `json:"message,omitempty"`
 
+	// shadow is the update that is called beside revision, and of which nothing is applied.
+	// +optional
+	Shadow *ShadowReport `json:"shadow,omitempty"`
+
 	// next is the update that the node has tried, and does not have in its plugin directory yet.
 	// +optional
 	Next *Next `json:"next,omitempty"`
+}
+
+// ShadowReport is what became of a shadow.
+type ShadowReport struct {
+	// +kubebuilder:validation:MaxLength=80
+	Revision string `json:"revision"`
+
+	// phase is Waiting, Healthy (it is called) or Failing.
+	Phase Phase `json:"phase"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Message string `json:"message,omitempty"`
+
+	// differences is in how many calls the shadow has wanted something else, or would have refused. It is written again when there are
+	// ten times as many, and with other news.
+	// +optional
+	Differences int64 `json:"differences,omitempty"`
 }
 
 // Phase is what is true of a plugin on a node.
