@@ -27,8 +27,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// adminToken is known to all on the machine while the test runs.
-const adminToken = "admin"
+// Tokens of people, which are known to all on the machine while the test runs. The first one is in the group that may give plugins the
+// rights of root; both may do all that the API server's policies let them.
+const (
+	adminToken  = "admin"
+	editorToken = "editor"
+
+	tokens = adminToken + `,admin,admin,"system:masters,wasmproxy-plugin-admins"` + "\n" + editorToken + ",editor,editor,system:masters\n"
+)
 
 // apiServer is a kube-apiserver with an etcd of its own, without any controller of Kubernetes.
 type apiServer struct {
@@ -45,7 +51,7 @@ func startAPIServer(t *testing.T) *apiServer {
 	dir := t.TempDir()
 	run(t, "go", "-C", "../../testdata/e2e", "run", "./internal/programs", dir, "kube-apiserver", "etcd", "prometheus")
 	key := filepath.Join(dir, "key.pem")
-	if err := errors.Join(writeKey(key), os.WriteFile(filepath.Join(dir, "tokens"), []byte(adminToken+",admin,admin,system:masters\n"), 0o600)); err != nil {
+	if err := errors.Join(writeKey(key), os.WriteFile(filepath.Join(dir, "tokens"), []byte(tokens), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	etcd, peers, port := "http://127.0.0.1:"+freePort(t), "http://127.0.0.1:"+freePort(t), freePort(t)

@@ -53,6 +53,7 @@ func TestFleet(t *testing.T) {
 	}
 	t.Run("Refusals", func(t *testing.T) { testRefusals(t, s) })
 	t.Run("Rights", func(t *testing.T) { testRights(t, s) })
+	t.Run("RootPlugins", func(t *testing.T) { testRootPlugins(t, s) })
 
 	config := s.config(s.token("wasmproxy-controller", ""))
 	client, err := kube.New(config)
