@@ -46,6 +46,12 @@ for ARCH in $ARCHES; do
 	set -- "$@" "$program"
 	GOOS=linux GOARCH=$ARCH go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=v$VERSION" -o "$program" ./cmd/wasmproxy
 	(cd testdata/tools && go run ./sbom "v$VERSION" "$program") >"$program.spdx.json"
+	for name in wasmproxy-fleet wasmproxy-fleet-verify; do
+		program=$OUT/$name-linux-$ARCH
+		set -- "$@" "$program"
+		GOOS=linux GOARCH=$ARCH go build -C fleet -trimpath -buildvcs=false -ldflags "-s -w" -o "$program" "./cmd/$name"
+		(cd testdata/tools && go run ./sbom "v$VERSION" "$program") >"$program.spdx.json"
+	done
 	for packager in deb rpm; do
 		go tool -modfile=testdata/tools/go.mod nfpm package --config deploy/packages/nfpm.yaml --packager $packager --target "$OUT"
 	done

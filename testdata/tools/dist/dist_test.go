@@ -58,6 +58,15 @@ func TestDist(t *testing.T) {
 	t.Run("SBOM", func(t *testing.T) {
 		sbom(t, string(files["wasmproxy-linux-"+runtime.GOARCH+".spdx.json"]), files["wasmproxy-linux-"+runtime.GOARCH])
 	})
+	t.Run("FleetSBOM", func(t *testing.T) {
+		document := string(files["wasmproxy-fleet-linux-"+runtime.GOARCH+".spdx.json"])
+		for _, want := range []string{`"pkg:golang/github.com/wasmproxy/wasmproxy/fleet@v` + version + `"`, `"pkg:golang/github.com/wasmproxy/wasmproxy@v` + version + `"`,
+			`"pkg:golang/k8s.io/client-go@v0.`} {
+			if !strings.Contains(document, want) {
+				t.Errorf("the document lacks %s", want)
+			}
+		}
+	})
 	t.Run("Image", func(t *testing.T) {
 		image(t, filepath.Join(first, "wasmproxy-image.tar"), files["wasmproxy-linux-"+runtime.GOARCH+".spdx.json"])
 	})
@@ -85,7 +94,7 @@ func reproducible(t *testing.T, files map[string][]byte) {
 			t.Errorf("%s differs: %d and %d bytes", name, len(content), len(again[name]))
 		}
 	}
-	if len(again) != len(files) || len(files) != 9 {
+	if len(again) != len(files) || len(files) != 11 {
 		t.Errorf("the builds have %d and %d files", len(files), len(again))
 	}
 }

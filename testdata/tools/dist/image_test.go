@@ -52,6 +52,11 @@ func image(t *testing.T, file string, document []byte) {
 	if out, err := run.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "wasmproxy v"+version+"\n") {
 		t.Errorf("the program prints %q, error %v", out, err)
 	}
+	fleet := exec.CommandContext(t.Context(), filepath.Join(root, "usr/bin/wasmproxy-fleet"), "agent", "--help")
+	fleet.SysProcAttr = run.SysProcAttr
+	if out, err := fleet.CombinedOutput(); err != nil || !strings.Contains(string(out), "--metrics-listen") {
+		t.Errorf("the fleet's program prints %q, error %v", out, err)
+	}
 	if got, err := os.ReadFile(filepath.Join(root, "usr/share/doc/wasmproxy/wasmproxy.spdx.json")); err != nil || !bytes.Equal(got, document) {
 		t.Errorf("its SPDX document is another, error %v", err)
 	}
@@ -99,7 +104,7 @@ func readImage(t *testing.T, file, name string) v1.Image {
 
 // kustomization: the manifests have the name of this release's image.
 func kustomization(t *testing.T, file string) {
-	for _, name := range []string{"plugins/daemonset.yaml", "node/install.yaml"} {
+	for _, name := range []string{"plugins/daemonset.yaml", "node/install.yaml", "fleet/agent.yaml", "fleet/controller.yaml"} {
 		out, err := exec.CommandContext(t.Context(), "tar", "-xzOf", file, "wasmproxy-kustomize/"+name).CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "image: localhost/wasmproxy:"+version+" ") || strings.Contains(string(out), ":dev") {
 			t.Errorf("error %v, %s is\n%s", err, name, out)

@@ -1,10 +1,10 @@
 // Command image makes the container image of a release, without Docker: an OCI image layout in
-// one tar file, with an image for each program.
+// one tar file, with an image for each architecture.
 //
 //	image NAME:TAG OUT.tar PROGRAM [PROGRAM]
 //
-// A PROGRAM is a file whose name ends in -ARCH, with its SPDX document beside it, which the image
-// gets, too. Two runs give the same bytes: SOURCE_DATE_EPOCH is the time of everything.
+// A PROGRAM is a file PROGRAM-linux-ARCH, with its SPDX document beside it, which the image
+// gets, too. Programs of one ARCH are in one image, which runs the first of them. Two runs give the same bytes: SOURCE_DATE_EPOCH is the time of everything.
 package main
 
 import (
@@ -14,8 +14,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,7 +33,7 @@ import (
 const (
 	// nobody is the user unless a pod asks for another, as in other images without a system.
 	nobody    = "65532:65532"
-	program   = "usr/bin/wasmproxy"
+	programs  = "usr/bin"
 	documents = "usr/share/doc/wasmproxy"
 )
 
@@ -74,22 +76,26 @@ func run(args []string) error {
 
 func tag(name string) string { return name[strings.LastIndex(name, ":")+1:] }
 
-// indexOf makes an image of each program, and the index that has them by architecture.
-func indexOf(name string, programs []string, created time.Time) (v1.ImageIndex, error) {
+// indexOf makes an image of the programs of each architecture, and the index that has them.
+func indexOf(name string, files []string, created time.Time) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
-	for _, file := range programs {
+	byArch := map[string][]string{}
+	for _, file := range files {
 		arch := file[strings.LastIndex(file, "-")+1:]
-		img, err := imageOf(file, arch, tag(name), created)
+		byArch[arch] = append(byArch[arch], file)
+	}
+	for _, arch := range slices.Sorted(maps.Keys(byArch)) {
+		img, err := imageOf(byArch[arch], arch, tag(name), created)
 		if err != nil {
-			return nil, fmt.Errorf("making the image of %s: %w", file, err)
+			return nil, fmt.Errorf("making the image for %s: %w", arch, err)
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}})
 	}
 	return index, nil
 }
 
-func imageOf(file, arch, version string, created time.Time) (v1.Image, error) {
-	layer, err := layerOf(file, created)
+func imageOf(files []string, arch, version string, created time.Time) (v1.Image, error) {
+	layer, err := layerOf(files, created)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +111,7 @@ func imageOf(file, arch, version string, created time.Time) (v1.Image, error) {
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = "linux", arch, v1.Time{Time: created}
 	config.Config = v1.Config{
-		User: nobody, Entrypoint: []string{"/" + program}, Cmd: []string{"--help"}, Env: []string{"PATH=/usr/bin"},
+		User: nobody, Entrypoint: []string{"/" + programs + "/" + programOf(files[0])}, Cmd: []string{"--help"}, Env: []string{"PATH=/usr/bin"},
 		Labels: map[string]string{
 			"org.opencontainers.image.title": "wasmproxy", "org.opencontainers.image.version": version,
 			"org.opencontainers.image.licenses": "Apache-2.0", "org.opencontainers.image.source": "https://github.com/wasmproxy/wasmproxy",
@@ -114,8 +120,14 @@ func imageOf(file, arch, version string, created time.Time) (v1.Image, error) {
 	return mutate.ConfigFile(img, config)
 }
 
-// layerOf has the program, its license and its SPDX document, and no system around them.
-func layerOf(file string, created time.Time) (v1.Layer, error) {
+// programOf is the name of the program in a file.
+func programOf(file string) string {
+	name, _, _ := strings.Cut(filepath.Base(file), "-linux-")
+	return name
+}
+
+// layerOf has the programs, their license and their SPDX documents, and no system around them.
+func layerOf(programFiles []string, created time.Time) (v1.Layer, error) {
 	var content bytes.Buffer
 	w := tar.NewWriter(&content)
 	for _, dir := range []string{"usr", "usr/bin", "usr/share", "usr/share/doc", documents} {
@@ -123,12 +135,16 @@ func layerOf(file string, created time.Time) (v1.Layer, error) {
 			return nil, err
 		}
 	}
-	for _, f := range []struct {
+	type file struct {
 		name, from string
 		mode       int64
-	}{
-		{program, file, 0o755}, {documents + "/copyright", "../../LICENSE", 0o644}, {documents + "/wasmproxy.spdx.json", file + ".spdx.json", 0o644},
-	} {
+	}
+	files := []file{{documents + "/copyright", "../../LICENSE", 0o644}}
+	for _, from := range programFiles {
+		name := programOf(from)
+		files = append(files, file{programs + "/" + name, from, 0o755}, file{documents + "/" + name + ".spdx.json", from + ".spdx.json", 0o644})
+	}
+	for _, f := range files {
 		b, err := os.ReadFile(f.from)
 		if err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/v1/layout"
@@ -15,17 +16,19 @@ func TestIndex(t *testing.T) {
 	t.Chdir("..") // as dist.sh runs it
 	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
 	dir := t.TempDir()
-	var programs []string
+	var files []string
 	for _, arch := range []string{"amd64", "arm64"} {
-		file := filepath.Join(dir, "wasmproxy-linux-"+arch)
-		for _, path := range []string{file, file + ".spdx.json"} {
-			if err := os.WriteFile(path, []byte(arch), 0o644); err != nil {
-				t.Fatal(err)
+		for _, name := range []string{"wasmproxy", "wasmproxy-fleet"} {
+			file := filepath.Join(dir, name+"-linux-"+arch)
+			for _, path := range []string{file, file + ".spdx.json"} {
+				if err := os.WriteFile(path, []byte(name+" "+arch), 0o644); err != nil {
+					t.Fatal(err)
+				}
 			}
+			files = append(files, file)
 		}
-		programs = append(programs, file)
 	}
-	if err := run(append([]string{"registry.example:5000/a/wasmproxy:1.2.3", filepath.Join(dir, "image.tar")}, programs...)); err != nil {
+	if err := run(append([]string{"registry.example:5000/a/wasmproxy:1.2.3", filepath.Join(dir, "image.tar")}, files...)); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.CommandContext(t.Context(), "tar", "-C", dir, "-xf", filepath.Join(dir, "image.tar")).CombinedOutput(); err != nil {
@@ -64,14 +67,19 @@ func TestIndex(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		content, err := layers[0].Uncompressed()
-		if err != nil {
-			t.Fatal(err)
+		for _, name := range []string{"wasmproxy", "wasmproxy-fleet"} {
+			content, err := layers[0].Uncompressed()
+			if err != nil {
+				t.Fatal(err)
+			}
+			read := exec.CommandContext(t.Context(), "tar", "-xOf", "-", "usr/bin/"+name, "usr/share/doc/wasmproxy/"+name+".spdx.json")
+			read.Stdin = content
+			if out, err := read.CombinedOutput(); err != nil || string(out) != strings.Repeat(name+" "+arch, 2) {
+				t.Errorf("%s for %s and its document are %q, error %v", name, arch, out, err)
+			}
 		}
-		read := exec.CommandContext(t.Context(), "tar", "-xOf", "-", program)
-		read.Stdin = content
-		if out, err := read.CombinedOutput(); err != nil || string(out) != arch {
-			t.Errorf("the program for %s is %q, error %v", arch, out, err)
+		if entry := config.Config.Entrypoint; len(entry) != 1 || entry[0] != "/usr/bin/wasmproxy" {
+			t.Errorf("the image for %s runs %q", arch, entry)
 		}
 	}
 }

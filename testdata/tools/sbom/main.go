@@ -69,7 +69,11 @@ func document(info *buildinfo.BuildInfo, name, version, sum, created string) *sp
 	}
 	modules := []*debug.Module{{Path: "stdlib", Version: strings.TrimPrefix(info.GoVersion, "go")}}
 	for _, m := range info.Deps {
-		if m.Replace != nil {
+		switch {
+		case m.Replace == nil:
+		case strings.HasPrefix(m.Replace.Path, "."): // a module of this checkout
+			m = &debug.Module{Path: m.Path, Version: version}
+		default:
 			m = m.Replace
 		}
 		modules = append(modules, m)
