@@ -151,8 +151,9 @@ func eventually(t *testing.T, what string, try func() error) {
 
 // answer is one of the API server.
 type answer struct {
-	code int
-	body []byte
+	code   int
+	body   []byte
+	header http.Header
 }
 
 func (a answer) wrong(want int) error {
@@ -178,7 +179,7 @@ func (s *apiServer) call(method, path, token string, body []byte) (answer, error
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	return answer{resp.StatusCode, text}, err
+	return answer{resp.StatusCode, text, resp.Header}, err
 }
 
 // must makes a call as the administrator, and reads its answer.

@@ -32,7 +32,7 @@ import (
 func TestFleet(t *testing.T) {
 	s := startAPIServer(t)
 	s.apply("namespace/namespace.yaml", "fleet/crds/fleet.wasmproxy.io_nodeplugins.yaml", "fleet/crds/fleet.wasmproxy.io_pluginnodes.yaml",
-		"fleet/rights.yaml", "fleet/policy.yaml", "fleet/agent.yaml", "fleet/controller.yaml")
+		"fleet/rights.yaml", "fleet/policy.yaml", "fleet/priority.yaml", "fleet/agent.yaml", "fleet/controller.yaml")
 	eventually(t, "the kinds are there", func() error {
 		for _, kind := range []string{"/nodeplugins", "/pluginnodes"} {
 			if a, err := s.call(http.MethodGet, group+kind, adminToken, nil); err != nil || a.code != http.StatusOK {
@@ -53,6 +53,7 @@ func TestFleet(t *testing.T) {
 	}
 	t.Run("Refusals", func(t *testing.T) { testRefusals(t, s) })
 	t.Run("Rights", func(t *testing.T) { testRights(t, s) })
+	t.Run("Priority", func(t *testing.T) { testPriority(t, s) })
 	t.Run("RootPlugins", func(t *testing.T) { testRootPlugins(t, s) })
 
 	config := s.config(s.token("wasmproxy-controller", ""))

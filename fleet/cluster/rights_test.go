@@ -140,3 +140,25 @@ func current(t *testing.T, s *apiServer, path, body string) []byte {
 	s.must(http.MethodGet, path, "", &has)
 	return []byte(strings.Replace(body, `"metadata": {`, `"metadata": {"resourceVersion": "`+has.Metadata.ResourceVersion+`", `, 1))
 }
+
+// testPriority has the API server say of a request of an agent, and of one of the controller, to which flow it belongs.
+func testPriority(t *testing.T, s *apiServer) {
+	var schema struct{ Metadata struct{ UID string } }
+	s.must(http.MethodGet, "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/wasmproxy-agents", "", &schema)
+	flow := func(token string) string {
+		a, err := s.call(http.MethodGet, group+"/nodeplugins", token, nil)
+		if err != nil || a.code != http.StatusOK {
+			t.Fatalf("listing NodePlugins: %v: %d", err, a.code)
+		}
+		return a.header.Get("X-Kubernetes-Pf-Flowschema-Uid")
+	}
+	eventually(t, "agents have a flow of their own", func() error {
+		if has := flow(s.token("wasmproxy-agent", "")); has == "" || has != schema.Metadata.UID {
+			return fmt.Errorf("a request of an agent is in the flow %q, not %q", has, schema.Metadata.UID)
+		}
+		return nil
+	})
+	if has := flow(s.token("wasmproxy-controller", "")); has == schema.Metadata.UID {
+		t.Error("the controller is in the flow of agents")
+	}
+}

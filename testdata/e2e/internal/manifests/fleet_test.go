@@ -28,7 +28,7 @@ func TestFleet(t *testing.T) {
 	}
 	for kind, n := range map[string]int{
 		"CustomResourceDefinition": 2, "ServiceAccount": 2, "ClusterRole": 2, "ClusterRoleBinding": 2, "Role": 2, "RoleBinding": 2,
-		"ValidatingAdmissionPolicy": 2, "ValidatingAdmissionPolicyBinding": 2, "DaemonSet": 1, "Deployment": 1, "Namespace": 1,
+		"ValidatingAdmissionPolicy": 2, "ValidatingAdmissionPolicyBinding": 2, "DaemonSet": 1, "Deployment": 1, "Namespace": 1, "PriorityLevelConfiguration": 1, "FlowSchema": 1,
 	} {
 		if kinds[kind] != n {
 			t.Errorf("there are %d objects of the kind %s, not %d", kinds[kind], kind, n)
