@@ -426,7 +426,7 @@ func (f *fleet) shadow(id string) {
 			n := new(v1alpha1.PluginNode)
 			f.s.must(http.MethodGet, group+"/pluginnodes/"+node.name, "", n)
 			one := n.Plugins[0]
-			if one.Phase != v1alpha1.Healthy || one.Shadow == nil || one.Shadow.Phase != v1alpha1.Healthy || one.Shadow.Differences < 10 {
+			if sh := one.Shadow; sh == nil || sh.Phase != v1alpha1.Healthy || sh.Differences < 10 {
 				return fmt.Errorf("%s says %+v, and of the shadow %+v", node.name, one, one.Shadow)
 			}
 		}
