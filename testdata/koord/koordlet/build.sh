@@ -25,8 +25,10 @@ if [ ! -x "$programs/$2" ]; then
 	cp go.sum "$source/koordlet.sum"
 	go mod edit -replace="github.com/koordinator-sh/koordinator=$source" "$source/koordlet.mod"
 	build="nice go build -mod=mod -modfile=$source/koordlet.mod -trimpath -buildvcs=false -o"
-	$build "$programs/koordlet" .
 	$build "$programs/burst.unfinished" ./burst
-	mv "$programs/burst.unfinished" "$programs/burst"
+	$build "$programs/koordlet.unfinished" .
+	for program in burst koordlet; do
+		mv "$programs/$program.unfinished" "$programs/$program"
+	done
 fi
 echo "$programs/$2"

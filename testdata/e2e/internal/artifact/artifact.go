@@ -100,7 +100,7 @@ func (b *Builder) NRIHost(ctx context.Context, dir string) error {
 
 // Koordlet puts a link to koordlet's hook server into dir.
 func (b *Builder) Koordlet(ctx context.Context, dir string) error {
-	program, err := output(ctx, "", filepath.Join(b.project, "testdata/koord/koordlet/build.sh"), filepath.Join(b.cache, "../koord"))
+	program, err := output(ctx, "", filepath.Join(b.project, "testdata/koord/koordlet/build.sh"), filepath.Join(b.cache, "../koord"), "koordlet")
 	if err != nil {
 		return err
 	}
