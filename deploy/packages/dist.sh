@@ -46,7 +46,7 @@ for ARCH in $ARCHES; do
 	set -- "$@" "$program"
 	GOOS=linux GOARCH=$ARCH go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=v$VERSION" -o "$program" ./cmd/wasmproxy
 	(cd testdata/tools && go run ./sbom "v$VERSION" "$program") >"$program.spdx.json"
-	for name in wasmproxy-fleet wasmproxy-fleet-verify; do
+	for name in wasmproxy-fleet wasmproxy-fleet-agent wasmproxy-fleet-verify; do
 		program=$OUT/$name-linux-$ARCH
 		set -- "$@" "$program"
 		GOOS=linux GOARCH=$ARCH go build -C fleet -trimpath -buildvcs=false -ldflags "-s -w" -o "$program" "./cmd/$name"

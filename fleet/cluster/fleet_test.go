@@ -299,9 +299,13 @@ func (f *fleet) newNodes(program string) {
 		f.t.Error("a node that has not got the plugin has lost its taint")
 	}
 	bad.stopAgent()
-	bad.registry = f.registry
-	bad.stopAgent = bad.agent()
+	agent := f.runProgram(bad, program)
 	eventually(f.t, "a node that was repaired loses its taint", admitted(bad))
+	time.Sleep(3 * time.Second) // at rest
+	const most = 25 << 10       // KiB, by the design
+	if used := resident(f.t, agent); used > most {
+		f.t.Errorf("the agent's program has %d KiB of memory at rest, more than %d", used, most)
+	}
 }
 
 // handMade is a file that somebody has made on a node: it stays, and the other nodes get the plugin.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/fleet/controller"
 	"github.com/wasmproxy/wasmproxy/fleet/metrics"
+	"github.com/wasmproxy/wasmproxy/fleet/process"
 )
 
 const controllerLong = `Have new revisions of plugins come to the nodes of a cluster in steps.
@@ -20,7 +21,7 @@ goes back if too many of them fail. Without a controller nothing moves: nodes ke
 
 func controllerCommand() *cobra.Command {
 	var o controller.Options
-	var p process
+	var p process.Process
 	var identity string
 	cmd := &cobra.Command{
 		Use:   "controller",
@@ -30,12 +31,12 @@ func controllerCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Metrics = metrics.NewController()
 			health := leaderelection.NewLeaderHealthzAdaptor(20 * time.Second)
-			if err := p.start(cmd, o.Metrics.Handler(), health.Check); err != nil {
+			if err := p.Start(cmd, o.Metrics.Handler(), health.Check); err != nil {
 				return err
 			}
-			o.Log = p.log
-			err := controller.Lead(cmd.Context(), p.config, o.Namespace, identity, health, func(ctx context.Context) {
-				controller.New(p.client, o).Run(ctx)
+			o.Log = p.Log
+			err := controller.Lead(cmd.Context(), p.Config, o.Namespace, identity, health, func(ctx context.Context) {
+				controller.New(p.Client, o).Run(ctx)
 			})
 			if err == nil && cmd.Context().Err() == nil {
 				err = errors.New("another controller has the Lease, so this one ends: it is started again to wait for its turn")
@@ -44,7 +45,7 @@ func controllerCommand() *cobra.Command {
 		},
 	}
 	name, _ := os.Hostname() // of the pod; without one the flag is required
-	p.flags(cmd)
+	p.Flags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.Namespace, "namespace", "wasmproxy", "namespace of the Lease and of the ControllerRevisions")
 	f.StringVar(&identity, "identity", name, "name of this controller, which no other one has")

@@ -8,56 +8,18 @@ import (
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/wasmproxy/wasmproxy/fleet/oci"
+	"github.com/wasmproxy/wasmproxy/fleet/process/processtest"
 	"github.com/wasmproxy/wasmproxy/fleet/trust"
 	"github.com/wasmproxy/wasmproxy/fleet/trust/trusttest"
 )
 
-// parse has the program read a command line, without running it.
-func parse(t *testing.T, args []string) {
-	t.Helper()
-	cmd, rest, err := command().Find(args)
-	if err == nil {
-		err = cmd.ParseFlags(rest)
-	}
-	if err == nil && cmd.Args != nil {
-		err = cmd.Args(cmd, cmd.Flags().Args())
-	}
-	if err != nil {
-		t.Errorf("%q: %v", args, err)
-	}
+// TestManifest checks the command of the controller's pod.
+func TestManifest(t *testing.T) {
+	processtest.Parse(t, command(), processtest.Command(t, "../../../deploy/kustomize/fleet/controller.yaml", "wasmproxy-fleet"))
 }
 
-// TestManifests checks the commands of the pods.
-func TestManifests(t *testing.T) {
-	for _, name := range []string{"agent", "controller"} {
-		text, err := os.ReadFile(filepath.Join("../../../deploy/kustomize/fleet", name+".yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var workload struct {
-			Spec struct {
-				Template struct {
-					Spec struct {
-						Containers []struct{ Command, Args []string }
-					}
-				}
-			}
-		}
-		if err := yaml.Unmarshal(text, &workload); err != nil || len(workload.Spec.Template.Spec.Containers) != 1 {
-			t.Fatalf("%s has %d containers (%v)", name, len(workload.Spec.Template.Spec.Containers), err)
-		}
-		c := workload.Spec.Template.Spec.Containers[0]
-		if len(c.Command) != 1 || c.Command[0] != "/usr/bin/wasmproxy-fleet" || c.Args[0] != name {
-			t.Errorf("the container of %s runs %q %q", name, c.Command, c.Args)
-		}
-		parse(t, c.Args)
-	}
-}
-
-// TestPage checks the program's commands in docs/fleet.md, and the flags that it names.
+// TestPage checks the program's commands in docs/fleet.md.
 func TestPage(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/fleet.md")
 	if err != nil {
@@ -68,13 +30,7 @@ func TestPage(t *testing.T) {
 		t.Error("docs/fleet.md has no command")
 	}
 	for _, line := range lines {
-		parse(t, strings.Fields(string(line[1])))
-	}
-	agent, _, _ := command().Find([]string{"agent"})
-	for _, flag := range regexp.MustCompile("`--([a-z-]+)`").FindAllSubmatch(text, -1) {
-		if agent.Flags().Lookup(string(flag[1])) == nil {
-			t.Errorf("docs/fleet.md names the flag --%s, which the agent does not have", flag[1])
-		}
+		processtest.Parse(t, command(), strings.Fields(string(line[1])))
 	}
 }
 

@@ -52,11 +52,12 @@ func image(t *testing.T, file string, document []byte) {
 	if out, err := run.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "wasmproxy v"+version+"\n") {
 		t.Errorf("the program prints %q, error %v", out, err)
 	}
-	for _, args := range [][]string{{"wasmproxy-fleet", "agent"}, {"wasmproxy-fleet", "verify"}, {"wasmproxy-fleet-verify"}} {
+	for _, command := range []string{"wasmproxy-fleet controller", "wasmproxy-fleet verify", "wasmproxy-fleet-agent", "wasmproxy-fleet-verify"} {
+		args := strings.Fields(command)
 		fleet := exec.CommandContext(t.Context(), filepath.Join(root, "usr/bin", args[0]), append(args[1:], "--help")...)
 		fleet.SysProcAttr = run.SysProcAttr
-		if out, err := fleet.CombinedOutput(); err != nil || !strings.Contains(string(out), "--trust") {
-			t.Errorf("%v prints %q, error %v", args, out, err)
+		if out, err := fleet.CombinedOutput(); err != nil || !strings.Contains(string(out), "Flags:") {
+			t.Errorf("%s prints %q, error %v", command, out, err)
 		}
 	}
 	if got, err := os.ReadFile(filepath.Join(root, "usr/share/doc/wasmproxy/wasmproxy.spdx.json")); err != nil || !bytes.Equal(got, document) {

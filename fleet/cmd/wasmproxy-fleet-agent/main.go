@@ -1,3 +1,5 @@
+// Command wasmproxy-fleet-agent has the plugins of a node follow the NodePlugins of its cluster. It is a program of its own, and not part
+// of wasmproxy-fleet: a cluster has one on each node, and what controller and registry need would make it larger by a third.
 package main
 
 import (
@@ -9,33 +11,36 @@ import (
 	"github.com/wasmproxy/wasmproxy/fleet/agent"
 	"github.com/wasmproxy/wasmproxy/fleet/flags"
 	"github.com/wasmproxy/wasmproxy/fleet/metrics"
+	"github.com/wasmproxy/wasmproxy/fleet/process"
 )
 
-const agentLong = `Have the plugins of a node follow the NodePlugins of its cluster.
+func main() { process.Run(command()) }
+
+const long = `Have the plugins of a node follow the NodePlugins of its cluster.
 
 The agent fetches each plugin from its registry, tries it, and puts it into the plugin directory when
 it is the node's turn. It reports what became of it in the node's PluginNode. It changes no file that
 somebody has put there by hand. If the API server, the controller or the registry is away, the node
 keeps what it has. If the node has a trust file, it fetches only what is signed as that file asks.`
 
-func agentCommand() *cobra.Command {
+func command() *cobra.Command {
 	var o agent.Options
-	var p process
+	var p process.Process
 	cmd := &cobra.Command{
-		Use:   "agent",
+		Use:   "wasmproxy-fleet-agent",
 		Short: "Have the plugins of a node follow the NodePlugins of its cluster",
-		Long:  agentLong,
+		Long:  long,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Node == "" {
 				return errors.New("--node is empty: give the name of the node, such as that of the field spec.nodeName of the agent's pod")
 			}
 			o.Metrics = metrics.NewAgent()
-			if err := p.start(cmd, o.Metrics.Handler(), metrics.Healthy); err != nil {
+			if err := p.Start(cmd, o.Metrics.Handler(), metrics.Healthy); err != nil {
 				return err
 			}
-			o.Log = p.log
-			a, err := agent.New(p.client, o)
+			o.Log = p.Log
+			a, err := agent.New(p.Client, o)
 			if err != nil {
 				return err
 			}
@@ -43,7 +48,7 @@ func agentCommand() *cobra.Command {
 			return nil
 		},
 	}
-	p.flags(cmd)
+	p.Flags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.Node, "node", "", "name of the node; required")
 	f.StringVar(&o.Namespace, "namespace", "wasmproxy", "namespace of the fleet's ControllerRevisions")
