@@ -94,7 +94,7 @@ func reproducible(t *testing.T, files map[string][]byte) {
 			t.Errorf("%s differs: %d and %d bytes", name, len(content), len(again[name]))
 		}
 	}
-	if len(again) != len(files) || len(files) != 11 {
+	if len(again) != len(files) || len(files) != 15 {
 		t.Errorf("the builds have %d and %d files", len(files), len(again))
 	}
 }
