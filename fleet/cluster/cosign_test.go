@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/wasmproxy/wasmproxy/fleet/internal/testcluster"
 	"github.com/wasmproxy/wasmproxy/fleet/oci"
 	"github.com/wasmproxy/wasmproxy/fleet/trust"
 	"github.com/wasmproxy/wasmproxy/fleet/trust/verify"
@@ -15,7 +16,7 @@ import (
 // TestCosign has cosign itself make keys and sign, in its present layout and in its old one.
 func TestCosign(t *testing.T) {
 	dir := t.TempDir()
-	run(t, "go", "-C", "../../testdata/e2e", "run", "./internal/programs", dir, "cosign")
+	testcluster.Run(t, "go", "-C", "../../testdata/e2e", "run", "./internal/programs", dir, "cosign")
 	cosign := func(args ...string) {
 		t.Helper()
 		cmd := exec.Command(filepath.Join(dir, "cosign"), args...)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
 	"github.com/wasmproxy/wasmproxy/fleet/controller"
+	"github.com/wasmproxy/wasmproxy/fleet/internal/testcluster"
 	"github.com/wasmproxy/wasmproxy/fleet/kube"
 	"github.com/wasmproxy/wasmproxy/fleet/metrics"
 	"github.com/wasmproxy/wasmproxy/fleet/oci"
@@ -30,21 +31,21 @@ import (
 
 // TestFleet has a user bring plugins to three nodes of a real API server.
 func TestFleet(t *testing.T) {
-	s := startAPIServer(t)
-	s.apply("namespace/namespace.yaml", "fleet/crds/fleet.wasmproxy.io_nodeplugins.yaml", "fleet/crds/fleet.wasmproxy.io_pluginnodes.yaml",
+	s := testcluster.Start(t)
+	s.Apply("namespace/namespace.yaml", "fleet/crds/fleet.wasmproxy.io_nodeplugins.yaml", "fleet/crds/fleet.wasmproxy.io_pluginnodes.yaml",
 		"fleet/rights.yaml", "fleet/policy.yaml", "fleet/priority.yaml", "fleet/agent.yaml", "fleet/controller.yaml")
-	eventually(t, "the kinds are there", func() error {
+	testcluster.Eventually(t, "the kinds are there", func() error {
 		for _, kind := range []string{"/nodeplugins", "/pluginnodes"} {
-			if a, err := s.call(http.MethodGet, group+kind, adminToken, nil); err != nil || a.code != http.StatusOK {
-				return fmt.Errorf("%s: %v, %d", kind, err, a.code)
+			if a, err := s.Call(http.MethodGet, group+kind, adminToken, nil); err != nil || a.Code != http.StatusOK {
+				return fmt.Errorf("%s: %v, %d", kind, err, a.Code)
 			}
 		}
 		return nil
 	})
 	f := &fleet{t: t, s: s, registry: startRegistry(t, false), artifacts: map[string]string{}, digests: map[string]string{}}
 	program := filepath.Join(t.TempDir(), "wasmproxy")
-	run(t, "go", "build", "-C", "../..", "-buildvcs=false", "-o", program, "./cmd/wasmproxy")
-	run(t, "go", "build", "-C", "..", "-buildvcs=false", "-o", filepath.Dir(program)+"/", "./cmd/wasmproxy-fleet-verify")
+	testcluster.Run(t, "go", "build", "-C", "../..", "-buildvcs=false", "-o", program, "./cmd/wasmproxy")
+	testcluster.Run(t, "go", "build", "-C", "..", "-buildvcs=false", "-o", filepath.Dir(program)+"/", "./cmd/wasmproxy-fleet-verify")
 	for _, module := range []string{"noop", "quota", "fail", "missing-abi", "reject"} {
 		f.push(module, module)
 	}
@@ -56,7 +57,7 @@ func TestFleet(t *testing.T) {
 	t.Run("Priority", func(t *testing.T) { testPriority(t, s) })
 	t.Run("RootPlugins", func(t *testing.T) { testRootPlugins(t, s) })
 
-	config := s.config(s.token("wasmproxy-controller", ""))
+	config := s.Config(s.Token("wasmproxy-controller", ""))
 	client, err := kube.New(config)
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +65,7 @@ func TestFleet(t *testing.T) {
 	told := metrics.NewController()
 	o := controller.Options{Namespace: "wasmproxy", Interval: 300 * time.Millisecond, Metrics: told, Log: slog.New(slog.NewTextHandler(&testLog{t, "controller"}, nil))}
 	health := leaderelection.NewLeaderHealthzAdaptor(time.Minute)
-	during(t, func(ctx context.Context) {
+	testcluster.During(t, func(ctx context.Context) {
 		for ctx.Err() == nil { // its pod is started again after it has lost its Lease
 			if err := controller.Lead(ctx, config, "wasmproxy", "test", health, func(ctx context.Context) { controller.New(client, o).Run(ctx) }); err != nil {
 				t.Errorf("leading: %v", err)
@@ -75,7 +76,7 @@ func TestFleet(t *testing.T) {
 	for _, n := range f.nodes {
 		jobs["wasmproxy-agent"] = append(jobs["wasmproxy-agent"], serveMetrics(t, n.metrics.Handler()))
 	}
-	f.prometheus = startPrometheus(t, s.bin, jobs)
+	f.prometheus = startPrometheus(t, s.Bin, jobs)
 	callAll(t, f.nodes)
 	f.lifeOfAPlugin()
 	f.newNodes(program)
@@ -84,7 +85,7 @@ func TestFleet(t *testing.T) {
 // fleet is the three nodes, and the modules in the registry.
 type fleet struct {
 	t                  *testing.T
-	s                  *apiServer
+	s                  *testcluster.Server
 	nodes              []*node
 	registry           string
 	prometheus         *prometheus
@@ -116,7 +117,7 @@ func (f *fleet) push(name, module string) {
 func (f *fleet) get(id string) *v1alpha1.NodePlugin {
 	f.t.Helper()
 	p := new(v1alpha1.NodePlugin)
-	f.s.must(http.MethodGet, group+"/nodeplugins/"+id, "", p)
+	f.s.Must(http.MethodGet, group+"/nodeplugins/"+id, "", p)
 	return p
 }
 
@@ -133,7 +134,7 @@ func (f *fleet) have(id, module string) (n int) {
 // set gives a plugin another artifact.
 func (f *fleet) set(id, module string, bakeSeconds int) {
 	f.t.Helper()
-	f.s.must(http.MethodPatch, group+"/nodeplugins/"+id, fmt.Sprintf(`{"spec": {"artifact": %q, "rollout": {"bakeSeconds": %d}}}`,
+	f.s.Must(http.MethodPatch, group+"/nodeplugins/"+id, fmt.Sprintf(`{"spec": {"artifact": %q, "rollout": {"bakeSeconds": %d}}}`,
 		f.artifacts[module], bakeSeconds), nil)
 }
 
@@ -141,7 +142,7 @@ func (f *fleet) set(id, module string, bakeSeconds int) {
 func (f *fleet) complete(id, module string) {
 	f.t.Helper()
 	most := map[string]int{}
-	eventually(f.t, module+" is on all nodes", func() error {
+	testcluster.Eventually(f.t, module+" is on all nodes", func() error {
 		n, p := f.have(id, module), f.get(id)
 		if u := p.Status.Update; u != nil && p.Status.ObservedGeneration == p.Generation {
 			most[u.Step] = max(most[u.Step], n)
@@ -175,7 +176,7 @@ func (f *fleet) complete(id, module string) {
 func (f *fleet) rolledBack(id, module, stable string, atMost int) {
 	f.t.Helper()
 	most := 0
-	eventually(f.t, module+" is rolled back", func() error {
+	testcluster.Eventually(f.t, module+" is rolled back", func() error {
 		most = max(most, f.have(id, module))
 		p := f.get(id)
 		if !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.Stalled) || p.Status.ObservedGeneration != p.Generation {
@@ -193,7 +194,7 @@ func (f *fleet) rolledBack(id, module, stable string, atMost int) {
 
 func (f *fleet) lifeOfAPlugin() {
 	t, id := f.t, "50-guest"
-	f.s.must(http.MethodPost, group+"/nodeplugins?fieldValidation=Strict", `{"apiVersion": "fleet.wasmproxy.io/v1alpha1", "kind": "NodePlugin",
+	f.s.Must(http.MethodPost, group+"/nodeplugins?fieldValidation=Strict", `{"apiVersion": "fleet.wasmproxy.io/v1alpha1", "kind": "NodePlugin",
 		"metadata": {"name": "`+id+`"}, "spec": {"artifact": "`+f.artifacts["noop"]+`", "nodeSelector": {"matchLabels": {"pool": "batch"}},
 		"settings": {"match": {"namespaces": ["!kube-system"]}, "grant": ["env", {"mounts": ["/opt/tools"]}], "config": {"any": ["JSON", 1]}},
 		"rollout": {"steps": [34, 100], "bakeSeconds": 1}}}`, nil)
@@ -223,15 +224,15 @@ func (f *fleet) lifeOfAPlugin() {
 		t.Errorf("the examples of a plugin that fails are %+v", e)
 	}
 
-	f.s.must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"rollout": {"maxRefused": "50%"}}}`, nil)
+	f.s.Must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"rollout": {"maxRefused": "50%"}}}`, nil)
 	f.set(id, "reject", 60) // it refuses each call
 	f.rolledBack(id, "reject", "quota", 1)
 	if e := f.get(id).Status.Examples; len(e) != 1 || e[0].Reason != "Failing" || !strings.Contains(e[0].Message, "and may refuse 50 %") {
 		t.Errorf("the examples of a plugin that refuses too much are %+v", e)
 	}
 
-	f.s.must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"disabled": true, "rollout": {"bakeSeconds": 1}}}`, nil)
-	eventually(t, "the plugin is disabled on all nodes", func() error {
+	f.s.Must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"disabled": true, "rollout": {"bakeSeconds": 1}}}`, nil)
+	testcluster.Eventually(t, "the plugin is disabled on all nodes", func() error {
 		for _, n := range f.nodes {
 			if digest, enabled := n.has(t, id); digest != f.digests["quota"] || enabled {
 				return fmt.Errorf("on %s it has the digest %q, and enabled is %v", n.name, digest, enabled)
@@ -240,11 +241,11 @@ func (f *fleet) lifeOfAPlugin() {
 		return nil
 	})
 	f.handMade()
-	f.s.must(http.MethodDelete, group+"/nodeplugins/"+id, "", nil)
-	eventually(t, "the plugin is removed", func() error {
-		a, err := f.s.call(http.MethodGet, group+"/nodeplugins/"+id, adminToken, nil)
-		if err == nil && a.code != http.StatusNotFound {
-			err = fmt.Errorf("the object is there: %s", a.body)
+	f.s.Must(http.MethodDelete, group+"/nodeplugins/"+id, "", nil)
+	testcluster.Eventually(t, "the plugin is removed", func() error {
+		a, err := f.s.Call(http.MethodGet, group+"/nodeplugins/"+id, adminToken, nil)
+		if err == nil && a.Code != http.StatusNotFound {
+			err = fmt.Errorf("the object is there: %s", a.Body)
 		}
 		return err
 	})
@@ -259,7 +260,7 @@ func (f *fleet) lifeOfAPlugin() {
 func (f *fleet) newNodes(program string) {
 	f.t.Helper()
 	const id, taint = "20-guard", `, "spec": {"taints": [{"key": "wasmproxy.io/plugins", "value": "pending", "effect": "NoSchedule"}]}`
-	f.s.must(http.MethodPost, group+"/nodeplugins?fieldValidation=Strict", `{"apiVersion": "fleet.wasmproxy.io/v1alpha1", "kind": "NodePlugin",
+	f.s.Must(http.MethodPost, group+"/nodeplugins?fieldValidation=Strict", `{"apiVersion": "fleet.wasmproxy.io/v1alpha1", "kind": "NodePlugin",
 		"metadata": {"name": "`+id+`"}, "spec": {"artifact": "`+f.artifacts["noop"]+`", "settings": {"failure-policy": "Fail"},
 		"rollout": {"steps": [100], "bakeSeconds": 1}}}`, nil)
 	f.complete(id, "noop")
@@ -267,7 +268,7 @@ func (f *fleet) newNodes(program string) {
 		var has struct {
 			Spec struct{ Taints []struct{ Key string } }
 		}
-		f.s.must(http.MethodGet, "/api/v1/nodes/"+n.name, "", &has)
+		f.s.Must(http.MethodGet, "/api/v1/nodes/"+n.name, "", &has)
 		return len(has.Spec.Taints) > 0
 	}
 	bad := startNode(f.t, f.s, "node-5", taint, program, "elsewhere.invalid")
@@ -283,10 +284,10 @@ func (f *fleet) newNodes(program string) {
 			return nil
 		}
 	}
-	eventually(f.t, "a new node loses its taint", admitted(good))
-	eventually(f.t, "the other one says why it has not got the plugin", func() error {
+	testcluster.Eventually(f.t, "a new node loses its taint", admitted(good))
+	testcluster.Eventually(f.t, "the other one says why it has not got the plugin", func() error {
 		n := new(v1alpha1.PluginNode)
-		f.s.must(http.MethodGet, group+"/pluginnodes/"+bad.name, "", n)
+		f.s.Must(http.MethodGet, group+"/pluginnodes/"+bad.name, "", n)
 		for _, p := range n.Plugins {
 			if p.Name == id && p.Next != nil && p.Next.State == v1alpha1.NextWaiting {
 				return nil
@@ -300,7 +301,7 @@ func (f *fleet) newNodes(program string) {
 	}
 	bad.stopAgent()
 	agent := f.runProgram(bad, program)
-	eventually(f.t, "a node that was repaired loses its taint", admitted(bad))
+	testcluster.Eventually(f.t, "a node that was repaired loses its taint", admitted(bad))
 	time.Sleep(3 * time.Second) // at rest
 	const most = 25 << 10       // KiB, by the design
 	if used := resident(f.t, agent); used > most {
@@ -316,9 +317,9 @@ func (f *fleet) handMade() {
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		f.t.Fatal(err)
 	}
-	f.s.must(http.MethodPost, group+"/nodeplugins", `{"apiVersion": "fleet.wasmproxy.io/v1alpha1", "kind": "NodePlugin",
+	f.s.Must(http.MethodPost, group+"/nodeplugins", `{"apiVersion": "fleet.wasmproxy.io/v1alpha1", "kind": "NodePlugin",
 		"metadata": {"name": "`+id+`"}, "spec": {"artifact": "`+f.artifacts["noop"]+`", "rollout": {"steps": [100], "bakeSeconds": 1}}}`, nil)
-	eventually(f.t, "the other nodes have the plugin", func() error {
+	testcluster.Eventually(f.t, "the other nodes have the plugin", func() error {
 		p := f.get(id)
 		if p.Status.Nodes.Healthy != 2 || p.Status.Nodes.Apart != 1 {
 			return fmt.Errorf("the status is %+v", p.Status)
@@ -329,7 +330,7 @@ func (f *fleet) handMade() {
 		f.t.Errorf("the file that was made by hand is %q (%v)", has, err)
 	}
 	n := new(v1alpha1.PluginNode)
-	f.s.must(http.MethodGet, group+"/pluginnodes/node-2", "", n)
+	f.s.Must(http.MethodGet, group+"/pluginnodes/node-2", "", n)
 	for _, p := range n.Plugins {
 		if p.Name == id && (p.Phase != v1alpha1.Blocked || !strings.Contains(p.Message, "no delivery has brought it")) {
 			f.t.Errorf("the node says %+v of a plugin whose file was made by hand", p)
@@ -341,13 +342,13 @@ func (f *fleet) handMade() {
 // meanwhile changes nothing.
 func (f *fleet) withoutAPIServer(id, module string) {
 	f.t.Helper()
-	eventually(f.t, "the first node has "+module, func() error {
+	testcluster.Eventually(f.t, "the first node has "+module, func() error {
 		if f.have(id, module) == 0 {
 			return fmt.Errorf("no node has it")
 		}
 		return nil
 	})
-	f.s.kill()
+	f.s.Kill()
 	for _, n := range f.nodes {
 		n.stopAgent()
 	}
@@ -359,7 +360,7 @@ func (f *fleet) withoutAPIServer(id, module string) {
 	if now := f.files(id); now != before {
 		f.t.Errorf("without the API server the nodes had\n%s\nand have\n%s", before, now)
 	}
-	f.s.start()
+	f.s.Start()
 }
 
 // files are a plugin's JSON files on all nodes.
@@ -380,7 +381,7 @@ func (f *fleet) atRest(id string) {
 				Metadata struct{ Name, ResourceVersion string }
 			}
 		}
-		f.s.must(http.MethodGet, group+"/pluginnodes", "", &all)
+		f.s.Must(http.MethodGet, group+"/pluginnodes", "", &all)
 		return fmt.Sprint(all, f.get(id).ResourceVersion)
 	}
 	before := versions()
@@ -393,7 +394,7 @@ func (f *fleet) atRest(id string) {
 	for _, n := range f.nodes {
 		n.stopAgent = n.agent()
 	}
-	eventually(f.t, "an agent knows again what it had delivered", func() error {
+	testcluster.Eventually(f.t, "an agent knows again what it had delivered", func() error {
 		_, err := os.Stat(filepath.Join(f.nodes[0].plugins(), ".fleet", "delivered.json"))
 		return err
 	})
@@ -408,7 +409,7 @@ func (f *fleet) atRest(id string) {
 func (f *fleet) shadow(id string) {
 	f.t.Helper()
 	mode := func(artifact, mode string, bakeSeconds int) {
-		f.s.must(http.MethodPatch, group+"/nodeplugins/"+id, fmt.Sprintf(`{"spec": {"artifact": %q, "rollout": {"mode": %q, "bakeSeconds": %d}}}`,
+		f.s.Must(http.MethodPatch, group+"/nodeplugins/"+id, fmt.Sprintf(`{"spec": {"artifact": %q, "rollout": {"mode": %q, "bakeSeconds": %d}}}`,
 			f.artifacts[artifact], mode, bakeSeconds), nil)
 	}
 	shadows := func(module string) (n int) {
@@ -421,14 +422,14 @@ func (f *fleet) shadow(id string) {
 		return n
 	}
 	mode("reject", "Shadow", 1)
-	eventually(f.t, "all nodes call the shadow", func() error {
+	testcluster.Eventually(f.t, "all nodes call the shadow", func() error {
 		p := f.get(id)
 		if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.Ready); p.Status.ObservedGeneration != p.Generation || ready.Reason != "Shadow" {
 			return fmt.Errorf("the status is %+v", p.Status)
 		}
 		for _, node := range f.nodes {
 			n := new(v1alpha1.PluginNode)
-			f.s.must(http.MethodGet, group+"/pluginnodes/"+node.name, "", n)
+			f.s.Must(http.MethodGet, group+"/pluginnodes/"+node.name, "", n)
 			one := n.Plugins[0]
 			if sh := one.Shadow; sh == nil || sh.Phase != v1alpha1.Healthy || sh.Differences < 10 {
 				return fmt.Errorf("%s says %+v, and of the shadow %+v", node.name, one, one.Shadow)
@@ -448,7 +449,7 @@ func (f *fleet) shadow(id string) {
 
 	mode("fail", "Shadow", 60)
 	most := 0
-	eventually(f.t, "a shadow that fails is taken back", func() error {
+	testcluster.Eventually(f.t, "a shadow that fails is taken back", func() error {
 		most = max(most, shadows("fail"))
 		p := f.get(id)
 		if !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.Stalled) || shadows("fail")+shadows("reject") > 0 {
@@ -480,7 +481,7 @@ func (f *fleet) edited(id string) {
 	if err := os.WriteFile(file, text, 0o644); err != nil {
 		f.t.Fatal(err)
 	}
-	eventually(f.t, "the node says that its file was edited", func() error {
+	testcluster.Eventually(f.t, "the node says that its file was edited", func() error {
 		if p := f.get(id); p.Status.Nodes.Apart != 1 {
 			return fmt.Errorf("the status is %+v", p.Status)
 		}
@@ -496,11 +497,11 @@ func (f *fleet) wrongDigest(id string) {
 	f.t.Helper()
 	before := f.files(id)
 	artifact, _, _ := strings.Cut(f.artifacts["noop"], "@")
-	f.s.must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"artifact": "`+artifact+"@sha256:"+someDigest+`"}}`, nil)
-	eventually(f.t, "all nodes say that they cannot fetch it", func() error {
+	f.s.Must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"artifact": "`+artifact+"@sha256:"+someDigest+`"}}`, nil)
+	testcluster.Eventually(f.t, "all nodes say that they cannot fetch it", func() error {
 		for _, node := range f.nodes {
 			n := new(v1alpha1.PluginNode)
-			f.s.must(http.MethodGet, group+"/pluginnodes/"+node.name, "", n)
+			f.s.Must(http.MethodGet, group+"/pluginnodes/"+node.name, "", n)
 			if next := n.Plugins[0].Next; next == nil || next.State != v1alpha1.NextWaiting || next.Message == "" {
 				return fmt.Errorf("%s says %+v", node.name, n.Plugins[0])
 			}
@@ -516,8 +517,8 @@ func (f *fleet) wrongDigest(id string) {
 // pausedAndBack is a rollout that is paused, goes on to its canary, and is taken back by hand.
 func (f *fleet) pausedAndBack(id string) {
 	f.t.Helper()
-	f.s.must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"artifact": "`+f.artifacts["noop"]+`", "rollout": {"paused": true, "bakeSeconds": 600}}}`, nil)
-	eventually(f.t, "all nodes have fetched the update", func() error {
+	f.s.Must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"artifact": "`+f.artifacts["noop"]+`", "rollout": {"paused": true, "bakeSeconds": 600}}}`, nil)
+	testcluster.Eventually(f.t, "all nodes have fetched the update", func() error {
 		p := f.get(id)
 		if u := p.Status.Update; p.Status.ObservedGeneration != p.Generation || u == nil || p.Status.Nodes.Fetched != 3 {
 			return fmt.Errorf("the status is %+v", p.Status)
@@ -527,8 +528,8 @@ func (f *fleet) pausedAndBack(id string) {
 	if u := f.get(id).Status.Update; u.Step != "Fetch" || f.have(id, "noop") > 0 {
 		f.t.Errorf("a paused rollout is at step %s, and %d nodes have switched", u.Step, f.have(id, "noop"))
 	}
-	f.s.must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"rollout": {"paused": false}}}`, nil)
-	eventually(f.t, "the canary has the update", func() error {
+	f.s.Must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"rollout": {"paused": false}}}`, nil)
+	testcluster.Eventually(f.t, "the canary has the update", func() error {
 		if n := f.have(id, "noop"); n != 1 {
 			return fmt.Errorf("%d nodes have it", n)
 		}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/wasmproxy/wasmproxy/fleet/internal/testcluster"
 	"github.com/wasmproxy/wasmproxy/fleet/metrics"
 )
 
@@ -23,7 +24,7 @@ const rulesDir = "../../deploy/prometheus"
 // serveMetrics serves what a program tells Prometheus, as the program does.
 func serveMetrics(t *testing.T, handler http.Handler) (address string) {
 	t.Helper()
-	address = "127.0.0.1:" + freePort(t)
+	address = "127.0.0.1:" + testcluster.FreePort(t)
 	if err := metrics.Serve(t.Context(), address, handler, metrics.Healthy); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,7 @@ type prometheus struct {
 
 func startPrometheus(t *testing.T, bin string, jobs map[string][]string) *prometheus {
 	t.Helper()
-	p := &prometheus{t: t, bin: bin, address: "127.0.0.1:" + freePort(t)}
+	p := &prometheus{t: t, bin: bin, address: "127.0.0.1:" + testcluster.FreePort(t)}
 	var scrape []any
 	for job, targets := range jobs {
 		p.targets = append(p.targets, targets...)
@@ -58,7 +59,7 @@ func startPrometheus(t *testing.T, bin string, jobs map[string][]string) *promet
 	if err := errors.Join(err, os.WriteFile(file, config, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	start(t, exec.Command(filepath.Join(bin, "prometheus"), "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "tsdb"),
+	testcluster.Process(t, exec.Command(filepath.Join(bin, "prometheus"), "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "tsdb"),
 		"--web.listen-address="+p.address, "--log.level=warn"))
 	return p
 }
@@ -100,7 +101,7 @@ func (p *prometheus) has(query string) error {
 // sees waits until a query has a series.
 func (p *prometheus) sees(query string) {
 	p.t.Helper()
-	eventually(p.t, "Prometheus sees "+query, func() error { return p.has(query) })
+	testcluster.Eventually(p.t, "Prometheus sees "+query, func() error { return p.has(query) })
 }
 
 // check holds that each query of the dashboard has data and each alert its metrics, and that what is documented is there. It is called
@@ -168,7 +169,7 @@ func (p *prometheus) checkRules() {
 	}
 	type rule struct{ Name, Health, LastError, Query string }
 	var got struct{ Groups []struct{ Rules []rule } }
-	eventually(p.t, "the rules are evaluated", func() error {
+	testcluster.Eventually(p.t, "the rules are evaluated", func() error {
 		err := p.ask("rules", &got)
 		if err == nil && (len(got.Groups) != 1 || slices.ContainsFunc(got.Groups[0].Rules, func(r rule) bool { return r.Health == "unknown" })) {
 			err = errors.New("not all rules are evaluated")

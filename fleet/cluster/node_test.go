@@ -18,6 +18,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/fleet/agent"
+	"github.com/wasmproxy/wasmproxy/fleet/internal/testcluster"
 	"github.com/wasmproxy/wasmproxy/fleet/kube"
 	"github.com/wasmproxy/wasmproxy/fleet/metrics"
 	"github.com/wasmproxy/wasmproxy/fleet/oci"
@@ -84,7 +85,7 @@ func (runtime) RunPodSandbox(_ context.Context, r *runtimeapi.RunPodSandboxReque
 }
 
 // startNode starts a node, of which the API server gets the Node and the agent's pod.
-func startNode(t *testing.T, s *apiServer, name, spec, wasmproxy, registry string) *node {
+func startNode(t *testing.T, s *testcluster.Server, name, spec, wasmproxy, registry string) *node {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "fleet-") // paths of sockets are short
 	if err != nil {
@@ -108,7 +109,7 @@ func startNode(t *testing.T, s *apiServer, name, spec, wasmproxy, registry strin
 	go server.Serve(l)
 	t.Cleanup(server.Stop)
 	listen, status := filepath.Join(dir, "proxy.sock"), filepath.Join(dir, "status", "s")
-	start(t, exec.Command(wasmproxy, "serve", "--listen", listen, "--backend", "unix://"+backend, "--admin-socket", filepath.Join(dir, "admin.sock"),
+	testcluster.Process(t, exec.Command(wasmproxy, "serve", "--listen", listen, "--backend", "unix://"+backend, "--admin-socket", filepath.Join(dir, "admin.sock"),
 		"--status-socket", status, "--plugin-dir", n.plugins(), "--hook-dir", "", "--state-dir", filepath.Join(dir, "state"),
 		"--data-dir", filepath.Join(dir, "data"), "--cache-dir", filepath.Join(dir, "cache"), "--cgroup-root", "", "--bypass-file", filepath.Join(dir, "bypass")))
 	conn, err := grpc.NewClient("unix://"+listen, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -117,26 +118,26 @@ func startNode(t *testing.T, s *apiServer, name, spec, wasmproxy, registry strin
 	}
 	t.Cleanup(func() { conn.Close() })
 	n.kubelet = runtimeapi.NewRuntimeServiceClient(conn)
-	s.makeNode(name, spec)
-	token := s.token("wasmproxy-agent", "agent-"+name)
+	makeNode(t, s, name, spec)
+	token := s.Token("wasmproxy-agent", "agent-"+name)
 	n.agent = func() func() { return n.startAgent(t, s, token, wasmproxy, status) }
 	n.stopAgent = n.agent()
 	return n
 }
 
 // makeNode makes a Node that is ready, and the agent's pod on it. spec is more of its JSON.
-func (s *apiServer) makeNode(name, spec string) {
-	s.t.Helper()
+func makeNode(t *testing.T, s *testcluster.Server, name, spec string) {
+	t.Helper()
 	now := time.Now().UTC().Format(time.RFC3339)
-	s.must(http.MethodPost, "/api/v1/nodes", `{"metadata": {"name": "`+name+`", "labels": {"pool": "batch"}}`+spec+`,
+	s.Must(http.MethodPost, "/api/v1/nodes", `{"metadata": {"name": "`+name+`", "labels": {"pool": "batch"}}`+spec+`,
 		"status": {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "`+now+`"}]}}`, nil)
-	s.must(http.MethodPost, "/api/v1/namespaces/wasmproxy/pods", `{"metadata": {"name": "agent-`+name+`"},
+	s.Must(http.MethodPost, "/api/v1/namespaces/wasmproxy/pods", `{"metadata": {"name": "agent-`+name+`"},
 		"spec": {"nodeName": "`+name+`", "serviceAccountName": "wasmproxy-agent", "containers": [{"name": "agent", "image": "i"}]}}`, nil)
 }
 
-func (n *node) startAgent(t *testing.T, s *apiServer, token, wasmproxy, status string) (stop func()) {
+func (n *node) startAgent(t *testing.T, s *testcluster.Server, token, wasmproxy, status string) (stop func()) {
 	t.Helper()
-	client, err := kube.New(s.config(token))
+	client, err := kube.New(s.Config(token))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,17 +151,7 @@ func (n *node) startAgent(t *testing.T, s *apiServer, token, wasmproxy, status s
 	if err != nil {
 		t.Fatal(err)
 	}
-	return during(t, a.Run)
-}
-
-// during has something run until stop is called, or the test ends.
-func during(t *testing.T, run func(context.Context)) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() { run(ctx); close(ended) }()
-	stop = func() { cancel(); <-ended }
-	t.Cleanup(stop)
-	return stop
+	return testcluster.During(t, a.Run)
 }
 
 // testLog writes to the log of a test.
@@ -176,7 +167,7 @@ func (l *testLog) Write(text []byte) (int, error) {
 
 // callAll has each node start pods, until the test ends.
 func callAll(t *testing.T, nodes []*node) {
-	during(t, func(ctx context.Context) {
+	testcluster.During(t, func(ctx context.Context) {
 		for i := 0; ctx.Err() == nil; i++ {
 			for _, n := range nodes {
 				uid := fmt.Sprintf("%s-%d", n.name, i)

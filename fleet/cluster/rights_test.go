@@ -5,9 +5,14 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/wasmproxy/wasmproxy/fleet/internal/testcluster"
 )
 
 const (
+	adminToken  = testcluster.AdminToken
+	editorToken = testcluster.EditorToken
+
 	group     = "/apis/fleet.wasmproxy.io/v1alpha1"
 	revisions = "/apis/apps/v1/namespaces/wasmproxy/controllerrevisions"
 	policies  = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
@@ -17,7 +22,7 @@ const (
 var someDigest = strings.Repeat("0", 64)
 
 // testRefusals has the API server refuse what a user got wrong.
-func testRefusals(t *testing.T, s *apiServer) {
+func testRefusals(t *testing.T, s *testcluster.Server) {
 	for _, test := range []struct{ name, plugin, spec, want string }{
 		{"a tag alone", "50-qos", `"artifact": "r.example/qos:v1"`, "must name a digest"},
 		{"a name without a number", "qos", `"artifact": "r.example/qos@sha256:%s"`, "the plugin's id on nodes"},
@@ -33,15 +38,15 @@ func testRefusals(t *testing.T, s *apiServer) {
 			spec = fmt.Sprintf(spec, someDigest)
 		}
 		body := `{"apiVersion": "fleet.wasmproxy.io/v1alpha1", "kind": "NodePlugin", "metadata": {"name": "` + test.plugin + `"}, "spec": {` + spec + `}}`
-		a, err := s.call(http.MethodPost, group+"/nodeplugins?fieldValidation=Strict", adminToken, []byte(body)) // as kubectl asks
-		if err != nil || a.code < 400 || !strings.Contains(string(a.body), test.want) {
-			t.Errorf("%s: %v: %d %s", test.name, err, a.code, a.body)
+		a, err := s.Call(http.MethodPost, group+"/nodeplugins?fieldValidation=Strict", adminToken, []byte(body)) // as kubectl asks
+		if err != nil || a.Code < 400 || !strings.Contains(string(a.Body), test.want) {
+			t.Errorf("%s: %v: %d %s", test.name, err, a.Code, a.Body)
 		}
 	}
 }
 
 // testRights tries the token of the agent of one node on all that is not its own.
-func testRights(t *testing.T, s *apiServer) {
+func testRights(t *testing.T, s *testcluster.Server) {
 	const own = `{"apiVersion": "fleet.wasmproxy.io/v1alpha1", "kind": "PluginNode", "metadata": {"name": "%s"%s}}`
 	pluginNode := func(name, more string) string { return fmt.Sprintf(own, name, more) }
 	owner := func(kind, name string) string {
@@ -50,19 +55,19 @@ func testRights(t *testing.T, s *apiServer) {
 	const plugin = `{"apiVersion": "fleet.wasmproxy.io/v1alpha1", "kind": "NodePlugin", "metadata": {"name": "50-x"}, "spec": {"artifact": "r/p@sha256:`
 	const others = `{"key": "a", "effect": "NoSchedule"}`
 	const revision = `{"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"name": "r1"}, "revision": 1, "data": {}}`
-	s.makeNode("lone", `, "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}, {"key": "wasmproxy.io/plugins", "effect": "NoSchedule"}]}`)
-	s.must(http.MethodPost, revisions, revision, nil)
-	agent, loose, controller := s.token("wasmproxy-agent", "agent-lone"), s.token("wasmproxy-agent", ""), s.token("wasmproxy-controller", "")
-	eventually(t, "the policy is active", func() error { // which takes the API server a moment
-		a, err := s.call(http.MethodPost, group+"/pluginnodes?dryRun=All", adminToken, []byte(pluginNode("lone", "")))
-		if err == nil && a.code < 400 {
+	makeNode(t, s, "lone", `, "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}, {"key": "wasmproxy.io/plugins", "effect": "NoSchedule"}]}`)
+	s.Must(http.MethodPost, revisions, revision, nil)
+	agent, loose, controller := s.Token("wasmproxy-agent", "agent-lone"), s.Token("wasmproxy-agent", ""), s.Token("wasmproxy-controller", "")
+	testcluster.Eventually(t, "the policy is active", func() error { // which takes the API server a moment
+		a, err := s.Call(http.MethodPost, group+"/pluginnodes?dryRun=All", adminToken, []byte(pluginNode("lone", "")))
+		if err == nil && a.Code < 400 {
 			err = fmt.Errorf("a token of no pod has written a PluginNode")
 		}
 		return err
 	})
-	eventually(t, "the policy of taints is active", func() error {
-		a, err := s.call(http.MethodPatch, "/api/v1/nodes/lone?dryRun=All", controller, []byte(`{"spec": {"unschedulable": true}}`))
-		if err == nil && a.code < 400 {
+	testcluster.Eventually(t, "the policy of taints is active", func() error {
+		a, err := s.Call(http.MethodPatch, "/api/v1/nodes/lone?dryRun=All", controller, []byte(`{"spec": {"unschedulable": true}}`))
+		if err == nil && a.Code < 400 {
 			err = fmt.Errorf("the controller may cordon a node")
 		}
 		return err
@@ -123,42 +128,42 @@ func testRights(t *testing.T, s *apiServer) {
 		if test.method == "PUT" {
 			body = current(t, s, test.path, test.body)
 		}
-		a, err := s.call(test.method, test.path, test.token, body)
-		if err != nil || a.code != test.want || !strings.Contains(string(a.body), test.says) {
-			t.Errorf("%s: %v: %d, not %d with %q: %s", test.name, err, a.code, test.want, test.says, a.body)
+		a, err := s.Call(test.method, test.path, test.token, body)
+		if err != nil || a.Code != test.want || !strings.Contains(string(a.Body), test.says) {
+			t.Errorf("%s: %v: %d, not %d with %q: %s", test.name, err, a.Code, test.want, test.says, a.Body)
 		}
 	}
-	s.must(http.MethodDelete, group+"/pluginnodes/lone", "", nil)
+	s.Must(http.MethodDelete, group+"/pluginnodes/lone", "", nil)
 }
 
 // current gives an object the resource version that it has.
-func current(t *testing.T, s *apiServer, path, body string) []byte {
+func current(t *testing.T, s *testcluster.Server, path, body string) []byte {
 	t.Helper()
 	var has struct {
 		Metadata struct{ ResourceVersion string }
 	}
-	s.must(http.MethodGet, path, "", &has)
+	s.Must(http.MethodGet, path, "", &has)
 	return []byte(strings.Replace(body, `"metadata": {`, `"metadata": {"resourceVersion": "`+has.Metadata.ResourceVersion+`", `, 1))
 }
 
 // testPriority has the API server say of a request of an agent, and of one of the controller, to which flow it belongs.
-func testPriority(t *testing.T, s *apiServer) {
+func testPriority(t *testing.T, s *testcluster.Server) {
 	var schema struct{ Metadata struct{ UID string } }
-	s.must(http.MethodGet, "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/wasmproxy-agents", "", &schema)
+	s.Must(http.MethodGet, "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/wasmproxy-agents", "", &schema)
 	flow := func(token string) string {
-		a, err := s.call(http.MethodGet, group+"/nodeplugins", token, nil)
-		if err != nil || a.code != http.StatusOK {
-			t.Fatalf("listing NodePlugins: %v: %d", err, a.code)
+		a, err := s.Call(http.MethodGet, group+"/nodeplugins", token, nil)
+		if err != nil || a.Code != http.StatusOK {
+			t.Fatalf("listing NodePlugins: %v: %d", err, a.Code)
 		}
-		return a.header.Get("X-Kubernetes-Pf-Flowschema-Uid")
+		return a.Header.Get("X-Kubernetes-Pf-Flowschema-Uid")
 	}
-	eventually(t, "agents have a flow of their own", func() error {
-		if has := flow(s.token("wasmproxy-agent", "")); has == "" || has != schema.Metadata.UID {
+	testcluster.Eventually(t, "agents have a flow of their own", func() error {
+		if has := flow(s.Token("wasmproxy-agent", "")); has == "" || has != schema.Metadata.UID {
 			return fmt.Errorf("a request of an agent is in the flow %q, not %q", has, schema.Metadata.UID)
 		}
 		return nil
 	})
-	if has := flow(s.token("wasmproxy-controller", "")); has == schema.Metadata.UID {
+	if has := flow(s.Token("wasmproxy-controller", "")); has == schema.Metadata.UID {
 		t.Error("the controller is in the flow of agents")
 	}
 }

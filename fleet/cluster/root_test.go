@@ -5,19 +5,21 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/wasmproxy/wasmproxy/fleet/internal/testcluster"
 )
 
 // testRootPlugins has somebody write plugins who is not in the group that may give them the rights of root.
-func testRootPlugins(t *testing.T, s *apiServer) {
+func testRootPlugins(t *testing.T, s *testcluster.Server) {
 	plugin := func(digest, settings string) string {
 		return `{"apiVersion": "fleet.wasmproxy.io/v1alpha1", "kind": "NodePlugin", "metadata": {"name": "50-strong"},
 			"spec": {"artifact": "r.example/p@sha256:` + digest + `", "nodeSelector": {"matchLabels": {"pool": "none"}}, "settings": ` + settings + `}}`
 	}
 	const fail, all, one = `{"failure-policy": "Fail"}`, group + "/nodeplugins", group + "/nodeplugins/50-strong"
-	s.apply("fleet-root/policy.yaml")
-	eventually(t, "the policy of strong plugins is active", func() error {
-		a, err := s.call(http.MethodPost, all+"?dryRun=All", editorToken, []byte(plugin(someDigest, fail)))
-		if err == nil && a.code < 400 {
+	s.Apply("fleet-root/policy.yaml")
+	testcluster.Eventually(t, "the policy of strong plugins is active", func() error {
+		a, err := s.Call(http.MethodPost, all+"?dryRun=All", editorToken, []byte(plugin(someDigest, fail)))
+		if err == nil && a.Code < 400 {
 			err = fmt.Errorf("anybody may set the policy Fail")
 		}
 		return err
@@ -41,9 +43,9 @@ func testRootPlugins(t *testing.T, s *apiServer) {
 		{"its end", editorToken, "DELETE", one, "", ""},
 		{"its finalizer, in the end", editorToken, "PATCH", one, `{"metadata": {"finalizers": null}}`, ""},
 	} {
-		a, err := s.call(test.method, test.path, test.token, []byte(test.body))
-		if err != nil || (a.code >= 400) != (test.says != "") || !strings.Contains(string(a.body), test.says) {
-			t.Errorf("%s: %v: %d, not with %q: %s", test.name, err, a.code, test.says, a.body)
+		a, err := s.Call(test.method, test.path, test.token, []byte(test.body))
+		if err != nil || (a.Code >= 400) != (test.says != "") || !strings.Contains(string(a.Body), test.says) {
+			t.Errorf("%s: %v: %d, not with %q: %s", test.name, err, a.Code, test.says, a.Body)
 		}
 	}
 }

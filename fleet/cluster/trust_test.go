@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
+	"github.com/wasmproxy/wasmproxy/fleet/internal/testcluster"
 	"github.com/wasmproxy/wasmproxy/fleet/oci"
 	"github.com/wasmproxy/wasmproxy/fleet/trust/trusttest"
 	"github.com/wasmproxy/wasmproxy/runtime/regular"
@@ -30,10 +31,10 @@ func (f *fleet) untrusted(id string) {
 	if now := f.files(id); now != before {
 		f.t.Errorf("with a trust file the nodes had\n%s\nand have\n%s", before, now)
 	}
-	f.s.must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"disabled": true}}`, nil)
+	f.s.Must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"disabled": true}}`, nil)
 	f.enabled(id, false)
 	f.sign("quota", key)
-	f.s.must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"disabled": false}}`, nil)
+	f.s.Must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"disabled": false}}`, nil)
 	f.enabled(id, true)
 
 	f.push("forged", "noop")
@@ -61,10 +62,10 @@ func write(t *testing.T, file string, content []byte) {
 // eachNode waits until something is true of each PluginNode.
 func (f *fleet) eachNode(what string, is func(*v1alpha1.PluginNode) bool) {
 	f.t.Helper()
-	eventually(f.t, "each node "+what, func() error {
+	testcluster.Eventually(f.t, "each node "+what, func() error {
 		for _, node := range f.nodes {
 			n := new(v1alpha1.PluginNode)
-			f.s.must(http.MethodGet, group+"/pluginnodes/"+node.name, "", n)
+			f.s.Must(http.MethodGet, group+"/pluginnodes/"+node.name, "", n)
 			if !is(n) {
 				return fmt.Errorf("%s says %+v", node.name, n)
 			}
@@ -76,7 +77,7 @@ func (f *fleet) eachNode(what string, is func(*v1alpha1.PluginNode) bool) {
 // enabled waits until a plugin is on or off on all nodes.
 func (f *fleet) enabled(id string, want bool) {
 	f.t.Helper()
-	eventually(f.t, fmt.Sprintf("the plugin is enabled: %v", want), func() error {
+	testcluster.Eventually(f.t, fmt.Sprintf("the plugin is enabled: %v", want), func() error {
 		for _, n := range f.nodes {
 			if digest, enabled := n.has(f.t, id); digest != f.digests["quota"] || enabled != want {
 				return fmt.Errorf("on %s it has the digest %q, and enabled is %v", n.name, digest, enabled)
