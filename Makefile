@@ -78,7 +78,7 @@ unit: ## Run the Go tests, under the race detector where goroutines share data
 	go test -vet=off -timeout 20m $(SINGLE)
 	GORACE=atexit_sleep_ms=0 go test $(RACE) -vet=off -timeout 20m $$(go list ./... | grep -vxF "$$(go list $(SINGLE))")
 	go -C $(BENCH) test ./...
-	go -C $(FLEET) test -vet=off $$(go -C $(FLEET) list ./... | grep -v /cluster)
+	go -C $(FLEET) test -vet=off $$(go -C $(FLEET) list ./... | grep -v -e /cluster -e /scale)
 
 .PHONY: hostile
 hostile: ## Run the tests of hostile guests alone on the machine, without the race detector; only here bounds of wall-clock time are asserted
@@ -95,8 +95,8 @@ e2e: ## Run pods of a real kubelet through the proxy, on containerd and runc, an
 	$(MAKE) fleet-cluster
 
 .PHONY: fleet-cluster
-fleet-cluster: ## Roll plugins out to three nodes, with agents and the controller on a real kube-apiserver and etcd; root
-	go -C $(FLEET) test -count=1 -timeout 10m -v ./cluster
+fleet-cluster: ## Roll plugins out to three nodes, and to 200 simulated agents, with the controller on a real kube-apiserver and etcd; root
+	go -C $(FLEET) test -count=1 -timeout 10m -p 1 -v ./cluster ./scale
 
 .PHONY: e2e-debian
 e2e-debian: ## The same on Debian 12's containerd 1.6 and runc 1.1, which speak an older CRI, and twelve trials of e2e-faults; root
