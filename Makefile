@@ -96,7 +96,7 @@ e2e: ## Run pods of a real kubelet through the proxy, on containerd and runc, an
 
 .PHONY: fleet-cluster
 fleet-cluster: ## Roll plugins out to three nodes, and to 200 simulated agents, with the controller on a real kube-apiserver and etcd; root
-	go -C $(FLEET) test -count=1 -timeout 10m -p 1 -v ./cluster ./scale
+	go -C $(FLEET) test -count=1 -timeout 20m -p 1 -v ./cluster ./scale
 
 .PHONY: e2e-debian
 e2e-debian: ## The same on Debian 12's containerd 1.6 and runc 1.1, which speak an older CRI, and twelve trials of e2e-faults; root
