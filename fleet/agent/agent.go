@@ -39,7 +39,7 @@ type Options struct {
 	Registry     oci.Client
 	FetchJitter  time.Duration // the longest random wait before an update is fetched
 	Poll         time.Duration // between looks at the proxy and the plugin directory
-	ReportEvery  time.Duration // the least time between two reports
+	ReportEvery  time.Duration // the least time between two reports, and the longest random wait before one
 	Metrics      *metrics.Agent
 	Log          *slog.Logger
 }
@@ -93,7 +93,7 @@ func New(client *kube.Client, o Options) (*Agent, error) {
 		return nil, err
 	}
 	a.plugins = kube.NewStore(func(o runtime.Object) *v1alpha1.NodePlugin { return o.(*v1alpha1.NodePlugin) })
-	a.report = reporter{client: client, every: o.ReportEvery, wrote: o.Metrics.Reported}
+	a.report = reporter{client: client, pace: pace{every: o.ReportEvery}, wrote: o.Metrics.Reported}
 	return a, nil
 }
 

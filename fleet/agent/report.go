@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"time"
@@ -22,17 +23,34 @@ const maxPlugins = 64
 // reporter writes the node's PluginNode, and only if there is news.
 type reporter struct {
 	client *kube.Client
-	every  time.Duration
+	pace   pace
 	trust  v1alpha1.Trust
 	last   *v1alpha1.PluginNode // as the API server has it; nil: that is not known
-	at     time.Time            // of the last write
 	wrote  func()               // counts a write
+}
+
+// pace spreads writes. All nodes of a cluster learn of a rollback at once, and would write at once.
+type pace struct {
+	every time.Duration // the least time between two writes, and the longest wait of the first one
+	last  time.Time     // of the last write
+	next  time.Time     // when news are written; zero: there are none
+}
+
+// ready reports whether news may be written now.
+func (p *pace) ready(now time.Time) bool {
+	if p.next.IsZero() {
+		p.next = now.Add(rand.N(max(p.every, 1)))
+		if earliest := p.last.Add(p.every); p.next.Before(earliest) {
+			p.next = earliest
+		}
+	}
+	return !now.Before(p.next)
 }
 
 // forget has the next report be written, whatever it says.
 func (r *reporter) forget() { r.last = nil }
 
-// write reports, unless the API server has it already, or the last report was just before. While the proxy does not answer, what it
+// write reports, unless the API server has it already, or it is not the time. While the proxy does not answer, what it
 // has said last stays.
 func (r *reporter) write(ctx context.Context, node *metav1.PartialObjectMetadata, all map[string]v1alpha1.PluginReport,
 	proxy *status.Status, proxyErr error, now time.Time) error {
@@ -57,10 +75,14 @@ func (r *reporter) write(ctx context.Context, node *metav1.PartialObjectMetadata
 			n.Plugins = append(n.Plugins, since(all[id], r.last.Plugins, now))
 		}
 	}
-	if !news(r.last, n) || now.Sub(r.at) < r.every {
+	if !news(r.last, n) {
+		r.pace.next = time.Time{}
 		return nil
 	}
-	r.at = now
+	if !r.pace.ready(now) {
+		return nil
+	}
+	r.pace.last, r.pace.next = now, time.Time{}
 	saved, err := r.client.SavePluginNode(ctx, n)
 	if r.last = saved; err != nil {
 		r.last = nil // somebody else has written it, or it is gone

@@ -58,7 +58,7 @@ func command() *cobra.Command {
 	f.StringVar(&o.StatusSocket, "status-socket", "/run/wasmproxy/status/status.sock", "status socket of the proxy")
 	f.DurationVar(&o.FetchJitter, "fetch-jitter", 5*time.Minute, "the longest random wait before an update is fetched, so that nodes do not ask the registry all at once")
 	f.DurationVar(&o.Poll, "poll", 5*time.Second, "time between two looks at the proxy and the plugin directory")
-	f.DurationVar(&o.ReportEvery, "report-every", 10*time.Second, "the least time between two writes of the node's PluginNode")
+	f.DurationVar(&o.ReportEvery, "report-every", 10*time.Second, "the least time between two writes of the node's PluginNode, and the longest random wait before one, so that nodes do not write all at once")
 	f.StringVar(&o.Verifier, "verifier", "/usr/bin/wasmproxy-fleet-verify", "the program that verifies signatures")
 	flags.Trust(cmd, &o.TrustFile)
 	flags.Mirrors(cmd, &o.Registry)
