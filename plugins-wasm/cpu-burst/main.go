@@ -62,20 +62,19 @@ func look(now int64) (all []container, shared state, err error) {
 	if err != nil {
 		return nil, unknown, err
 	}
-	all = make([]container, 0, len(wp.Containers())) // not grown by append, see note
 	for _, p := range wp.Pods("") {
 		class, _ := p.Label(qosLabel)
 		if class == "LSE" || class == "LSR" || class == "BE" {
 			room.exclude(p, class, now)
 			continue
 		}
-		all = appendContainers(all, p)
+		all = append(all, containersOf(p)...)
 	}
 	return all, room.state(), nil
 }
 
-// appendContainers appends those containers of a pod that have a CPU limit, or had one at the tick before.
-func appendContainers(all []container, p wp.FoundPod) []container {
+// containersOf returns those containers of a pod that have a CPU limit, or had one at the tick before.
+func containersOf(p wp.FoundPod) (all []container) {
 	s, of := strategyOf(p.Pod), &pod{FoundPod: p}
 	of.was, of.is = note(p.ID())
 	for _, c := range p.Containers() {

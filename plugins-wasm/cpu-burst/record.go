@@ -30,11 +30,6 @@ func forget() { before, after, next, last, history, spent = nil, nil, 0, 0, nil,
 // the new one. Ticks look at them in nearly the same order, so that the first one is nearly always right. A map
 // would make the plugin larger by an eighth.
 func note(id string) (was *record, is int) {
-	if len(after) == cap(after) { // by hand: TinyGo's precise collector has freed ids of records in an array that append had grown
-		more := make([]record, len(after), 2*len(after)+64)
-		copy(more, after)
-		after = more
-	}
 	after = append(after, record{id: id})
 	for range before {
 		if next >= len(before) {

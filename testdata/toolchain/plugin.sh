@@ -6,4 +6,4 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 out=$(realpath "$2")
 tinygo=$("$here/tinygo.sh")
 cd "$1"
-GOFLAGS=-buildvcs=false GOWORK=off "$tinygo" build -target="$here/wp1.json" -opt=2 -no-debug -o "$out" .
+GOFLAGS=-buildvcs=false GOWORK=off "$tinygo" build -target="$here/wp1.json" -opt=s -no-debug -o "$out" .
