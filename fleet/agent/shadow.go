@@ -23,7 +23,9 @@ var shadowKeys = []string{"grant", "limits", "timeout", "tick-timeout", "tick-pe
 
 // beside returns the JSON file of a plugin with a revision as its shadow, whose module it brings to the disk. If the revision cannot be
 // fetched now the file is as it was, and the report says why.
-func (a *Agent) beside(ctx context.Context, text []byte, revision string, r *v1alpha1.PluginReport) (with []byte, digest string, err error) {
+func (a *Agent) beside(
+	ctx context.Context, text []byte, revision string, r *v1alpha1.PluginReport,
+) (with []byte, digest string, err error) {
 	r.Shadow = &v1alpha1.ShadowReport{Revision: revision, Phase: v1alpha1.Waiting}
 	done, err := a.fetcher.want(ctx, revision, 0)
 	if err != nil {
@@ -100,10 +102,14 @@ const (
 // judgeShadow says in a report what the proxy makes of the shadow of a plugin.
 func judgeShadow(all []status.Plugin, id, digest string, r *v1alpha1.ShadowReport) {
 	i := slices.IndexFunc(all, func(p status.Plugin) bool { return p.ID == id })
-	if r.Phase, r.Message = v1alpha1.Waiting, "the proxy has not loaded it yet"; i < 0 || all[i].Shadow == nil || all[i].Shadow.Digest != digest {
+	r.Phase, r.Message = v1alpha1.Waiting, "the proxy has not loaded it yet"
+	if i < 0 {
 		return
 	}
 	s := all[i].Shadow
+	if s == nil || s.Digest != digest {
+		return
+	}
 	failed, calls := s.Outcomes["failed"], s.Outcomes["same"]+s.Outcomes["different"]+s.Outcomes["refused"]+s.Outcomes["failed"]
 	r.Differences = int64(s.Outcomes["different"] + s.Outcomes["refused"])
 	switch {

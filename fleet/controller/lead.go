@@ -17,7 +17,9 @@ const lease = "wasmproxy-fleet-controller"
 
 // Lead calls run when no other controller leads, with a context that ends when this one does not lead any more. It returns then, or
 // when ctx is done. identity is this process's, and no other one's. health learns whether this one leads and cannot renew its Lease.
-func Lead(ctx context.Context, config *rest.Config, namespace, identity string, health *leaderelection.HealthzAdaptor, run func(context.Context)) error {
+func Lead(
+	ctx context.Context, config *rest.Config, namespace, identity string, health *leaderelection.HealthzAdaptor, run func(context.Context),
+) error {
 	client, err := coordinationv1.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("making a client for the Lease: %w", err)

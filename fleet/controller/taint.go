@@ -20,7 +20,9 @@ const Taint = "wasmproxy.io/plugins"
 func tainted(t corev1.Taint) bool { return t.Key == Taint }
 
 // admit removes the taint from nodes that have all that they need.
-func (c *Controller) admit(ctx context.Context, plugins map[string]*v1alpha1.NodePlugin, reports map[string]*v1alpha1.PluginNode, nodes map[string]node) {
+func (c *Controller) admit(
+	ctx context.Context, plugins map[string]*v1alpha1.NodePlugin, reports map[string]*v1alpha1.PluginNode, nodes map[string]node,
+) {
 	for name, n := range nodes {
 		if !slices.ContainsFunc(n.taints, tainted) || reports[name] == nil {
 			continue
@@ -37,9 +39,14 @@ func (c *Controller) admit(ctx context.Context, plugins map[string]*v1alpha1.Nod
 }
 
 // lacks names a plugin that a node is to have, that must not be missed, and that it has not proved; "" if there is none.
-func lacks(name string, plugins map[string]*v1alpha1.NodePlugin, reports map[string]*v1alpha1.PluginNode, nodes map[string]node) (string, error) {
+func lacks(
+	name string, plugins map[string]*v1alpha1.NodePlugin, reports map[string]*v1alpha1.PluginNode, nodes map[string]node,
+) (string, error) {
 	for id, p := range plugins {
-		if s := p.Spec.Settings; p.DeletionTimestamp != nil || p.Spec.Disabled || s == nil || s.FailurePolicy != "Fail" {
+		if s := p.Spec.Settings; s == nil || s.FailurePolicy != "Fail" { // it may be missed
+			continue
+		}
+		if p.DeletionTimestamp != nil || p.Spec.Disabled {
 			continue
 		}
 		selects, err := plan.Selects(p.Spec.NodeSelector, nodes[name].labels)

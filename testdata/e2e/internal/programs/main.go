@@ -41,7 +41,7 @@ func link(ctx context.Context, dir string, names []string) error {
 				return err
 			}
 		default:
-			return fmt.Errorf("%s is none of the programs that tests of other modules use", name)
+			return fmt.Errorf("%q is not a program that tests of other modules use", name)
 		}
 	}
 	return builder.Programs(ctx, dir, programs...)
