@@ -98,6 +98,11 @@ e2e: ## Run pods of a real kubelet through the proxy, on containerd and runc, an
 fleet-cluster: ## Roll plugins out to three nodes, and to 200 simulated agents, with the controller on a real kube-apiserver and etcd; root
 	go -C $(FLEET) test -count=1 -timeout 20m -p 1 -v ./cluster ./scale
 
+.PHONY: fleet-scale
+fleet-scale: ## Roll plugins out to 5,000 simulated agents, in some five minutes on an idle machine, and write fleet/scale/RESULTS.md; root
+	go -C $(FLEET) test -count=1 -timeout 60m -v ./scale -args \
+	  -agents 5000 -interval 5s -bake 10 -jitter 10s -report-every 10s -figures -update
+
 .PHONY: e2e-debian
 e2e-debian: ## The same on Debian 12's containerd 1.6 and runc 1.1, which speak an older CRI, and twelve trials of e2e-faults; root
 	E2E_RUNTIME=containerd-1.6 go -C $(E2E) test -count=1 -timeout 60m -p 1 -v ./suite ./faults

@@ -93,7 +93,7 @@ func New(client *kube.Client, o Options) (*Agent, error) {
 		return nil, err
 	}
 	a.plugins = kube.NewStore(func(o runtime.Object) *v1alpha1.NodePlugin { return o.(*v1alpha1.NodePlugin) })
-	a.report = reporter{client: client, pace: pace{every: o.ReportEvery}, wrote: o.Metrics.Reported}
+	a.report = reporter{client: client, pace: NewPace(o.ReportEvery), wrote: o.Metrics.Reported}
 	return a, nil
 }
 

@@ -11,14 +11,14 @@ func TestPace(t *testing.T) {
 	start := time.Now()
 	seconds := map[int]int{}
 	for range 1000 {
-		p := pace{every: every}
+		p := NewPace(every)
 		for at := 0; ; at++ {
 			if at > 10 {
 				t.Fatal("a node waits longer")
 			}
-			if now := start.Add(time.Duration(at) * time.Second); p.ready(now) {
-				p.last, p.next = now, time.Time{}
-				if seconds[at]++; p.ready(now.Add(every - time.Millisecond)) {
+			if now := start.Add(time.Duration(at) * time.Second); !now.Before(p.Due(now)) {
+				p.Reported(now)
+				if seconds[at]++; p.Due(now).Before(now.Add(every)) {
 					t.Fatal("a node writes again too early")
 				}
 				break

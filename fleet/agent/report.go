@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"time"
@@ -23,28 +22,10 @@ const maxPlugins = 64
 // reporter writes the node's PluginNode, and only if there is news.
 type reporter struct {
 	client *kube.Client
-	pace   pace
+	pace   *Pace
 	trust  v1alpha1.Trust
 	last   *v1alpha1.PluginNode // as the API server has it; nil: that is not known
 	wrote  func()               // counts a write
-}
-
-// pace spreads writes. All nodes of a cluster learn of a rollback at once, and would write at once.
-type pace struct {
-	every time.Duration // the least time between two writes, and the longest wait of the first one
-	last  time.Time     // of the last write
-	next  time.Time     // when news are written; zero: there are none
-}
-
-// ready reports whether news may be written now.
-func (p *pace) ready(now time.Time) bool {
-	if p.next.IsZero() {
-		p.next = now.Add(rand.N(max(p.every, 1)))
-		if earliest := p.last.Add(p.every); p.next.Before(earliest) {
-			p.next = earliest
-		}
-	}
-	return !now.Before(p.next)
 }
 
 // forget has the next report be written, whatever it says.
@@ -76,13 +57,13 @@ func (r *reporter) write(ctx context.Context, node *metav1.PartialObjectMetadata
 		}
 	}
 	if !news(r.last, n) {
-		r.pace.next = time.Time{}
+		r.pace.Drop()
 		return nil
 	}
-	if !r.pace.ready(now) {
+	if now.Before(r.pace.Due(now)) {
 		return nil
 	}
-	r.pace.last, r.pace.next = now, time.Time{}
+	r.pace.Reported(now)
 	saved, err := r.client.SavePluginNode(ctx, n)
 	if r.last = saved; err != nil {
 		r.last = nil // somebody else has written it, or it is gone

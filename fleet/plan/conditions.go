@@ -9,40 +9,46 @@ import (
 	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
 )
 
-// setConditions says as kstatus reads it what becomes of the object.
+// setConditions says as kstatus reads it what becomes of the object. Reconciling and Stalled are there only while they are true, as
+// kstatus asks; each node gets the object at each change.
 func setConditions(s *v1alpha1.NodePluginStatus, in Input) {
 	reason, message := "Complete", fmt.Sprintf("nodes are to have %s", s.Stable.Revision)
-	ready, reconciling, stalled := true, false, false
+	abnormal := "" // Reconciling or Stalled
 	switch u := s.Update; {
 	case s.RolledBack != "":
-		ready, stalled, reason = false, true, "RolledBack"
+		abnormal, reason = v1alpha1.Stalled, "RolledBack"
 		message = fmt.Sprintf("too many nodes failed with %s, so all go back to %s: see status.examples, and change spec", s.RolledBack, s.Stable.Revision)
 	case u == nil && in.Desired != s.Stable.Revision:
-		ready, stalled, reason = false, true, "NothingToShadow"
+		abnormal, reason = v1alpha1.Stalled, "NothingToShadow"
 		message = "spec.rollout.mode is Shadow, and there is no stable revision beside which the new one could be called: set mode to Apply first"
 	case u == nil:
 	case u.Halted != "":
-		ready, stalled, reason = false, true, "Halted"
+		abnormal, reason = v1alpha1.Stalled, "Halted"
 		message = fmt.Sprintf("%s: see status.examples, and change spec", u.Halted)
 	case in.Rollout.Paused:
-		ready, reconciling, reason = false, true, "Paused"
+		abnormal, reason = v1alpha1.Reconciling, "Paused"
 		message = fmt.Sprintf("%s stays at step %s until spec.rollout.paused is false", u.Revision, u.Step)
 	case u.Mode == v1alpha1.Shadow && u.Threshold == ranks:
 		reason, message = "Shadow", fmt.Sprintf("%s is called beside %s, until spec.rollout.mode or the revision changes", u.Revision, s.Stable.Revision)
 	default:
-		ready, reconciling, reason, message = false, true, "Updating", fmt.Sprintf("%s is at step %s", u.Revision, u.Step)
+		abnormal, reason, message = v1alpha1.Reconciling, "Updating", fmt.Sprintf("%s is at step %s", u.Revision, u.Step)
 	}
-	for _, c := range []struct {
-		kind string
-		is   bool
-	}{{v1alpha1.Ready, ready}, {v1alpha1.Reconciling, reconciling}, {v1alpha1.Stalled, stalled}} {
-		status := metav1.ConditionFalse
-		if c.is {
-			status = metav1.ConditionTrue
-		}
+	set := func(kind string, status metav1.ConditionStatus) {
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-			Type: c.kind, Status: status, Reason: reason, Message: message,
+			Type: kind, Status: status, Reason: reason, Message: message,
 			ObservedGeneration: in.Generation, LastTransitionTime: metav1.NewTime(in.Now),
 		})
+	}
+	if abnormal == "" {
+		set(v1alpha1.Ready, metav1.ConditionTrue)
+	} else {
+		set(v1alpha1.Ready, metav1.ConditionFalse)
+	}
+	for _, kind := range []string{v1alpha1.Reconciling, v1alpha1.Stalled} {
+		if kind == abnormal {
+			set(kind, metav1.ConditionTrue)
+		} else {
+			meta.RemoveStatusCondition(&s.Conditions, kind)
+		}
 	}
 }

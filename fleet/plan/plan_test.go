@@ -540,7 +540,7 @@ func TestConditions(t *testing.T) {
 		}
 	}
 	f.control()
-	is("in an update", "False", "True", "False")
+	is("in an update", "False", "True", "")
 	since := f.status.Conditions[0].LastTransitionTime
 	f.now = f.now.Add(time.Minute)
 	f.control()
@@ -548,10 +548,10 @@ func TestConditions(t *testing.T) {
 		t.Error("a condition that has not changed has another time")
 	}
 	f.run(never, 10*time.Hour)
-	is("at the end", "True", "False", "False")
+	is("at the end", "True", "", "")
 	f.desired = "r2"
 	f.run(func(_, revision string) bool { return revision == "r2" }, 10*time.Hour)
-	is("after a rollback", "False", "False", "True")
+	is("after a rollback", "False", "", "True")
 }
 
 // TestServed says when pods may start on a new node.

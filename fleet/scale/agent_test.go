@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
+	fleetagent "github.com/wasmproxy/wasmproxy/fleet/agent"
 	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
 	"github.com/wasmproxy/wasmproxy/fleet/internal/testcluster"
 	"github.com/wasmproxy/wasmproxy/fleet/kube"
@@ -33,6 +34,7 @@ type agent struct {
 
 	revision string    // that the node has
 	proved   time.Time // when its probation ends
+	pace     *fleetagent.Pace
 	next     string    // that it fetches, or has fetched
 	fetched  time.Time // when it has fetched that
 	version  string    // of its proxy
@@ -77,6 +79,7 @@ func (c counted) Read(p []byte) (int, error) {
 func newAgent(t *testing.T, s *testcluster.Server, name, revision string, fate fate) *agent {
 	a := &agent{
 		name: name, fate: fate, revision: revision, version: "v1.0.0", bytes: new(atomic.Int64), upgrade: make(chan string, 1), log: t.Logf,
+		pace:    fleetagent.NewPace(*reportEvery),
 		plugins: kube.NewStore(func(o runtime.Object) *v1alpha1.NodePlugin { return o.(*v1alpha1.NodePlugin) }),
 	}
 	config := s.Config(testcluster.AdminToken)
@@ -160,14 +163,22 @@ func (a *agent) turn(ctx context.Context) (due time.Time, err error) {
 	default:
 		is.next = a.next
 	}
+	if a.last != nil && is == a.says() {
+		a.pace.Drop()
+		return due, nil
+	}
+	if pace := a.pace.Due(now); now.Before(pace) {
+		if due.IsZero() || pace.Before(due) {
+			due = pace
+		}
+		return due, nil
+	}
+	a.pace.Reported(now)
 	return due, a.report(ctx, is)
 }
 
-// report writes the node's PluginNode, if there is news.
+// report writes the node's PluginNode.
 func (a *agent) report(ctx context.Context, is said) (err error) {
-	if a.last != nil && is == a.says() {
-		return nil
-	}
 	if a.node == nil {
 		if a.node, err = a.client.NodeMetadata(ctx, a.name); err != nil {
 			a.node = nil

@@ -27,13 +27,14 @@ import (
 )
 
 var (
-	agents   = flag.Int("agents", 200, "how many agents there are")
-	interval = flag.Duration("interval", 300*time.Millisecond, "between two looks of the controller at the plugin")
-	bake     = flag.Int("bake", 1, "bakeSeconds of the rollouts")
-	jitter   = flag.Duration("jitter", time.Second, "the longest random wait before an agent has fetched an update")
-	atRest   = flag.Duration("rest", 15*time.Second, "how long nothing may be written in the end")
-	figures  = flag.Bool("figures", false, "fail if a figure is more than 1.5 times the expected one")
-	update   = flag.Bool("update", false, "write RESULTS.md")
+	agents      = flag.Int("agents", 200, "how many agents there are")
+	interval    = flag.Duration("interval", 300*time.Millisecond, "between two looks of the controller at the plugin")
+	bake        = flag.Int("bake", 1, "bakeSeconds of the rollouts")
+	jitter      = flag.Duration("jitter", time.Second, "the longest random wait before an agent has fetched an update")
+	reportEvery = flag.Duration("report-every", time.Second, "the least time between two reports of a node, and the longest random wait before one")
+	atRest      = flag.Duration("rest", 15*time.Second, "how long nothing may be written in the end")
+	figures     = flag.Bool("figures", false, "fail if a figure is more than 1.5 times the expected one")
+	update      = flag.Bool("update", false, "write RESULTS.md")
 )
 
 const (

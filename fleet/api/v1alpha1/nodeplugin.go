@@ -366,6 +366,6 @@ type Example struct {
 // Types of conditions, as kstatus reads them.
 const (
 	Ready       = "Ready"       // all nodes are to have what spec says, and there is no update
-	Reconciling = "Reconciling" // an update is on its way
-	Stalled     = "Stalled"     // nothing happens until spec changes
+	Reconciling = "Reconciling" // an update is on its way; not there otherwise
+	Stalled     = "Stalled"     // nothing happens until spec changes; not there otherwise
 )
