@@ -67,7 +67,7 @@ clippy: ## Lint the Rust code, for this machine and as guests
 
 # Packages whose code and tests are in one goroutine. Those that share data with others are tested with them, under the detector.
 SINGLE := ./abi/... ./plugins-wasm/... ./runtime/wasm/binary ./runtime/wasm/fuel ./runtime/wasm/preflight \
-  ./sdk ./sdk/c ./sdk/conformance ./sdk/fixture ./sdk/internal/... ./sdk/rust
+  ./sdk ./sdk/c ./sdk/glob ./sdk/image ./sdk/json ./sdk/quantity ./sdk/conformance ./sdk/fixture ./sdk/internal/... ./sdk/rust
 
 # wazero compiles a guest in one goroutine, whose data nothing else sees; under the detector that takes ten times as long.
 # wazero's engine, modules and instances stay under it.
@@ -187,7 +187,7 @@ bench-engine: toolchains ## Measure the cost of guests alone: fuel, an empty cal
 fuzz: ## Run every fuzz target for FUZZTIME
 	@for file in $$(git grep -l '^func Fuzz' -- '*_test.go'); do \
 	  for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9]*\).*/\1/p' $$file); do \
-	    go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x ./$$(dirname $$file) || exit 1; \
+	    go -C $$(dirname $$file) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x . || exit 1; \
 	  done; \
 	done
 

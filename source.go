@@ -9,6 +9,7 @@ import "embed"
 // SDK is what plugins are built from: abi and sdk for Go, sdk/rust and sdk/c, with their
 // tests, and the license of all.
 //
+//go:embed sdk/glob/*.go sdk/image/*.go sdk/json/*.go sdk/quantity/*.go
 //go:embed LICENSE abi/*.go sdk/*.go sdk/fixture/*.go sdk/internal/native/*.go sdk/sdktest/*.go sdk/rust/Cargo.toml sdk/rust/src sdk/c/wasmproxy.h
 var SDK embed.FS
 

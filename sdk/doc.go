@@ -59,7 +59,9 @@
 //
 // # What it is not
 //
-// The package does no I/O, parses no configuration, and knows no CRI message.
+// The package does no I/O, and knows no CRI message. What many plugins need besides is in packages of its own:
+// [github.com/wasmproxy/wasmproxy/sdk/json], [github.com/wasmproxy/wasmproxy/sdk/glob],
+// [github.com/wasmproxy/wasmproxy/sdk/image] and [github.com/wasmproxy/wasmproxy/sdk/quantity].
 // It imports nothing that TinyGo makes large: no reflect, encoding/json, fmt,
 // time or sync. It keeps package state, because a guest runs one call at a time.
 // ABI.md in package abi specifies what it is built on.

@@ -74,6 +74,10 @@ var mayImport = map[string]string{
 	"abi/group":                "abi",
 	"sdk/fixture":              "abi sdk/internal/native", // the format of fixtures, which the proxy and plugins share
 	"sdk":                      "abi sdk/internal/native",
+	"sdk/json":                 "sdk",
+	"sdk/glob":                 "",
+	"sdk/image":                "sdk",
+	"sdk/quantity":             "sdk",
 	"sdk/internal/native":      "abi",
 	"sdk/internal/calls":       "sdk",
 	"sdk/internal/guest":       "sdk/fixture runtime/plugin runtime/simulate runtime/wasm", // for tests
@@ -106,7 +110,10 @@ var onlyImporters = map[string]string{
 
 // standardOnly are the packages that plugin authors compile: TinyGo has to like
 // what they import.
-var standardOnly = []string{"abi", "sdk", "sdk/internal/native"}
+var standardOnly = append([]string{"sdk/internal/native"}, forPlugins...)
+
+// forPlugins are the packages that plugins are made of.
+var forPlugins = []string{"abi", "sdk", "sdk/glob", "sdk/image", "sdk/json", "sdk/quantity"}
 
 type listed struct {
 	ImportPath, Doc, Dir string
@@ -155,7 +162,7 @@ func checkImport(t *testing.T, name, imported string) {
 	t.Helper()
 	if dep, ours := strings.CutPrefix(imported, module); ours {
 		plugin := strings.HasPrefix(name, "plugins-wasm/") || strings.HasPrefix(name, "testdata/")
-		if !allowed(mayImport[name], dep) && !(plugin && (dep == "sdk" || dep == "abi" || strings.HasPrefix(dep, "plugins-wasm/internal/"))) {
+		if !allowed(mayImport[name], dep) && !(plugin && (slices.Contains(forPlugins, dep) || strings.HasPrefix(dep, "plugins-wasm/internal/"))) {
 			t.Errorf("%s imports %s", name, dep)
 		}
 		return

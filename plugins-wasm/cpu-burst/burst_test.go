@@ -43,7 +43,7 @@ func TestConfigurations(t *testing.T) {
 	for config, want := range map[string]string{
 		`{"policy": "on"}`: "config: policy", `{"cpuBurstPercent": 10001}`: "config: cpuBurstPercent", `{"cfsQuotaBurstPercent": 99}`: "config: cfsQuotaBurstPercent",
 		`{"cfsQuotaBurstPeriodSeconds": -2}`: "config: cfsQuotaBurstPeriodSeconds", `{"sharePoolThresholdPercent": 1.5}`: "config: sharePoolThresholdPercent",
-		`[]`: "config: is not JSON", ``: "", `{"policy": "none", "cfsQuotaBurstPeriodSeconds": -1}`: "",
+		`[]`: "config: byte 0: [] is not an object", ``: "", `{"policy": "none", "cfsQuotaBurstPeriodSeconds": -1}`: "",
 	} {
 		if err := sdktest.Configure(config); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", config, err, want)

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"github.com/wasmproxy/wasmproxy/plugins-wasm/internal/json"
 	wp "github.com/wasmproxy/wasmproxy/sdk"
+	"github.com/wasmproxy/wasmproxy/sdk/json"
 )
 
 // What Koordinator v1.8.0 writes on a pod.
@@ -33,15 +33,13 @@ var config struct {
 }
 
 // configure begins anew: it also forgets what earlier calls left in memory.
-func configure(text string) (err error) {
+func configure(text string) error {
 	said = nil
 	forget()
-	config.strategy, err = parse(text, strategy{burstPercent: 1_000, quotaPercent: 300, seconds: -1}) // koordlet's defaults
-	config.threshold = 50
-	if err == nil {
-		err = readNumber(text, "sharePoolThresholdPercent", &config.threshold, 0, 100)
-	}
-	if err != nil {
+	settings := json.Parse(text)
+	config.strategy = overlaid(settings, strategy{burstPercent: 1_000, quotaPercent: 300, seconds: -1}) // koordlet's defaults
+	config.threshold = settings.Int("sharePoolThresholdPercent", 0, 100, 50)
+	if err := settings.Err(); err != nil {
 		return wp.Failure("config: " + err.Error())
 	}
 	return nil
@@ -53,49 +51,25 @@ func strategyOf(p wp.Pod) strategy {
 	if text == "" {
 		return config.strategy
 	}
-	s, err := parse(text, config.strategy)
-	if err != nil {
+	settings := json.Parse(text)
+	s := overlaid(settings, config.strategy)
+	if err := settings.Err(); err != nil {
 		once("annotation "+burstKey, "of pod "+p.Namespace()+"/"+p.Name()+" does not count: "+err.Error())
 		return config.strategy
 	}
 	return s
 }
 
-// parse returns s with what an object in JSON says instead.
-func parse(text string, s strategy) (strategy, error) {
-	policy, ok, err := json.Find(text, "policy")
-	if err != nil {
-		return s, err
-	}
-	if ok {
+// overlaid returns s with what an object says instead.
+func overlaid(settings json.Object, s strategy) strategy {
+	if policy := settings.OneOf("policy", "", "none", "cpuBurstOnly", "cfsQuotaBurstOnly", "auto"); policy != "" {
 		s.burst = policy == "auto" || policy == "cpuBurstOnly"
 		s.quota = policy == "auto" || policy == "cfsQuotaBurstOnly"
-		if policy != "none" && !s.burst && !s.quota {
-			return s, wp.Failure("policy: \"" + policy + "\" must be none, cpuBurstOnly, cfsQuotaBurstOnly or auto")
-		}
 	}
-	err = readNumber(text, "cpuBurstPercent", &s.burstPercent, 0, 10_000)
-	if err == nil {
-		err = readNumber(text, "cfsQuotaBurstPercent", &s.quotaPercent, 100, 10_000)
-	}
-	if err == nil {
-		err = readNumber(text, "cfsQuotaBurstPeriodSeconds", &s.seconds, -1, 86_400)
-	}
-	return s, err
-}
-
-// readNumber reads the whole number under a key to v, if there is one.
-func readNumber(text, key string, v *int64, least, most int64) error {
-	digits, ok, err := json.Find(text, key)
-	if !ok {
-		return err
-	}
-	n, ok := wp.ParseInt(digits)
-	if !ok || n < least || n > most {
-		return wp.Failure(key + ": " + digits + " must be a whole number from " + wp.FormatInt(least) + " to " + wp.FormatInt(most))
-	}
-	*v = n
-	return nil
+	s.burstPercent = settings.Int("cpuBurstPercent", 0, 10_000, s.burstPercent)
+	s.quotaPercent = settings.Int("cfsQuotaBurstPercent", 100, 10_000, s.quotaPercent)
+	s.seconds = settings.Int("cfsQuotaBurstPeriodSeconds", -1, 86_400, s.seconds)
+	return s
 }
 
 // burstOf is koordlet's calcStaticCPUBurstVal. The proxy cuts it to the quota of the moment, because the kernel refuses more.

@@ -4,9 +4,10 @@
 package main
 
 import (
-	"github.com/wasmproxy/wasmproxy/plugins-wasm/internal/json"
 	"github.com/wasmproxy/wasmproxy/plugins-wasm/internal/older"
 	wp "github.com/wasmproxy/wasmproxy/sdk"
+	"github.com/wasmproxy/wasmproxy/sdk/json"
+	"github.com/wasmproxy/wasmproxy/sdk/quantity"
 )
 
 const (
@@ -17,8 +18,15 @@ const (
 	statusKey = "scheduling.koordinator.sh/resource-status"
 )
 
+// A ratio is how much faster the node's CPUs are than those that requests and limits are
+// written for, in ten-thousandths.
+const (
+	one      = 10_000
+	maxRatio = 5 * one // as koord-manager has it
+)
+
 // node is the ratio of the node, one if there is none.
-var node ratio
+var node int64
 
 func main() {} // never runs: the proxy calls the handlers
 
@@ -35,13 +43,10 @@ func init() {
 }
 
 func configure(config string) error {
-	text, ok, err := json.Find(config, "ratio")
-	if !ok {
-		node = one
-		return err
-	}
-	if node, err = parse(text); err != nil {
-		return wp.Failure("config: ratio: " + err.Error())
+	settings := json.Parse(config)
+	node = settings.Parsed("ratio", parse, one)
+	if err := settings.Err(); err != nil {
+		return wp.Failure("config: " + err.Error())
 	}
 	return nil
 }
@@ -68,11 +73,11 @@ func normalize(c wp.Container, to func(file, value string) error) error {
 	if quota < 0 {
 		return to("cpu.max", "max")
 	}
-	return to("cpu.max", wp.FormatInt(r.scale(quota)))
+	return to("cpu.max", wp.FormatInt(scale(quota, r)))
 }
 
 // ratioOf returns the pod's own ratio, or else the node's.
-func ratioOf(p wp.Pod) (ratio, error) {
+func ratioOf(p wp.Pod) (ratio int64, err error) {
 	shares, err := sharesCPUs(p)
 	if err != nil || !shares {
 		return one, err
@@ -94,10 +99,27 @@ func sharesCPUs(p wp.Pod) (bool, error) {
 	if class, _ := p.Label(qosLabel); class != "" {
 		return class == "LS", nil
 	}
-	status, _ := p.Annotation(statusKey)
-	cpus, _, err := json.Find(status, "cpuset")
-	if err != nil {
+	annotation, _ := p.Annotation(statusKey)
+	status := json.Parse(annotation)
+	cpus := status.Text("cpuset", "")
+	if err := status.Err(); err != nil {
 		return false, &older.Failure{Annotation: statusKey, Err: err}
 	}
 	return cpus == "", nil
 }
+
+// parse reads a ratio.
+func parse(text string) (int64, error) {
+	ratio, err := quantity.Decimal(text, 4)
+	if err != nil || ratio < one || ratio > maxRatio {
+		return 0, wp.Failure("\"" + text + "\" is not a number from 1 to 5 with at most four decimals")
+	}
+	return ratio, nil
+}
+
+// minQuota is the least that the kernel takes, in µs.
+const minQuota = 1000
+
+// scale returns the quota that gives as much work on this node, rounded up. The largest
+// quota, 1<<44, times one fits an int64.
+func scale(quota, ratio int64) int64 { return max((quota*one+ratio-1)/ratio, minQuota) }

@@ -3,8 +3,8 @@
 package main
 
 import (
-	"github.com/wasmproxy/wasmproxy/plugins-wasm/internal/json"
 	wp "github.com/wasmproxy/wasmproxy/sdk"
+	"github.com/wasmproxy/wasmproxy/sdk/json"
 )
 
 // What the configuration says.
@@ -33,33 +33,17 @@ func init() {
 		OnPrePortForward(func(e *wp.PrePortForward) error { return guard(e.Pod, e) })
 }
 
-// schema leaves texts without escapes, which are not taken apart here.
 const schema = `{"type":"object","additionalProperties":false,"properties":{` +
-	`"label":{"type":"string","pattern":"^[^\"\\\\=]+(=[^\"\\\\=]*)?$"},` +
-	`"reason":{"type":"string","pattern":"^[^\"\\\\]+$"},` +
+	`"label":{"type":"string","pattern":"^[^=]+(=[^=]*)?$"},` +
+	`"reason":{"type":"string","minLength":1},` +
 	`"execSync":{"type":"boolean"}}}`
 
 func configure(config string) error {
-	text, err := find(config, "label", "exec-guard.wasmproxy.io/deny=true")
-	if err != nil {
-		return err
-	}
-	label, value = cut(text)
-	if reason, err = find(config, "reason", "this pod lets nobody in"); err != nil {
-		return err
-	}
-	text, err = find(config, "execSync", "false")
-	execSync = text == "true"
-	return err
-}
-
-// find returns what the configuration has under a key, or else what holds without.
-func find(config, key, without string) (string, error) {
-	text, ok, err := json.Find(config, key)
-	if !ok {
-		return without, err
-	}
-	return text, nil
+	settings := json.Parse(config)
+	label, value = cut(settings.Text("label", "exec-guard.wasmproxy.io/deny=true"))
+	reason = settings.Text("reason", "this pod lets nobody in")
+	execSync = settings.Bool("execSync", false)
+	return settings.Err()
 }
 
 // cut returns a label's key and the value that it must have, "*" for any.

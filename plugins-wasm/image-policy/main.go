@@ -23,7 +23,7 @@ func pull(e *wp.PrePullImage) error {
 		return nil
 	}
 	rule := ruleOf(namespace)
-	if reason := rule.refusal(image{name: e.Image(), pulled: true}); reason != "" {
+	if reason := rule.refusal(known{name: e.Image(), pulled: true}); reason != "" {
 		return e.Reject(wp.PermissionDenied, reason)
 	}
 	return nil
@@ -31,13 +31,13 @@ func pull(e *wp.PrePullImage) error {
 
 func create(c *wp.PreCreateContainer) error {
 	rule := ruleOf(c.Pod().Namespace())
-	reason := rule.refusal(image{name: c.Image(), id: c.ImageID(), digests: c.ImageRepoDigests})
+	reason := rule.refusal(known{name: c.Image(), id: c.ImageID(), digests: c.ImageRepoDigests})
 	if reason != "" {
 		return c.Reject(wp.PermissionDenied, reason)
 	}
 	for path, name := range c.ImageVolumes() {
 		if reason == "" {
-			if reason = rule.refusal(image{name: name}); reason != "" {
+			if reason = rule.refusal(known{name: name}); reason != "" {
 				reason = "volume at " + path + ": " + reason
 			}
 		}

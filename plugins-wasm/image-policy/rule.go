@@ -1,23 +1,16 @@
 package main
 
 import (
-	"github.com/wasmproxy/wasmproxy/plugins-wasm/internal/json"
 	wp "github.com/wasmproxy/wasmproxy/sdk"
+	"github.com/wasmproxy/wasmproxy/sdk/image"
+	"github.com/wasmproxy/wasmproxy/sdk/json"
 )
 
-// schema leaves texts without escapes, which are not taken apart here.
 const schema = `{"type":"object","additionalProperties":false,"properties":{` + rules + `,` +
 	`"namespaces":{"type":"object","additionalProperties":{"type":"object","additionalProperties":false,"properties":{` + rules + `}}}}}`
 
 const rules = `"registries":{"type":"array","items":{"type":"string","pattern":"^[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*$"}},` +
 	`"digest":{"type":"boolean"}`
-
-var config string
-
-func configure(text string) error {
-	config = text
-	return nil
-}
 
 // rule is what a namespace's images must be.
 type rule struct {
@@ -27,23 +20,39 @@ type rule struct {
 	digest     bool     // is required
 }
 
+var (
+	general rule   // of the namespaces that have none of their own
+	own     []rule // of single namespaces
+)
+
+func configure(text string) error {
+	settings := json.Parse(text)
+	general, own = read(settings, ""), nil
+	namespaces := settings.Object("namespaces")
+	for _, name := range namespaces.Keys() {
+		own = append(own, read(namespaces.Object(name), name))
+	}
+	return settings.Err()
+}
+
+func read(settings json.Object, namespace string) rule {
+	return rule{namespace, !settings.Has("registries"), settings.Texts("registries"), settings.Bool("digest", false)}
+}
+
 // ruleOf returns the rule of a namespace: its own, or else that of all others. The two are not mixed.
 func ruleOf(namespace string) rule {
-	text, ok, _ := json.Find(config, "namespaces", namespace)
-	if !ok {
-		text = config
+	for _, r := range own {
+		if r.namespace == namespace {
+			return r
+		}
 	}
-	r := rule{namespace: namespace}
-	list, limited, _ := json.Find(text, "registries")
-	r.any = !limited
-	r.registries, _ = json.Elements(list)
-	digest, _, _ := json.Find(text, "digest")
-	r.digest = digest == "true"
+	r := general
+	r.namespace = namespace
 	return r
 }
 
-// image is what is known of an image.
-type image struct {
+// known is what is known of an image.
+type known struct {
 	name    string          // as its user wrote it, "" if that is not known
 	id      string          // "" if that is not known
 	digests func() []string // where it was pulled from; nil if that cannot be told
@@ -51,36 +60,40 @@ type image struct {
 }
 
 // refusal is why an image is not allowed, "" if it is.
-func (r rule) refusal(i image) string {
+func (r rule) refusal(i known) string {
+	ref, err := image.Parse(i.name)
+	id := i.name == "" || image.IsID(i.name)
 	switch {
+	case r.any && !r.digest:
+		return ""
+	case err != nil && !id:
+		return err.Error()
 	case r.digest && i.name == "":
 		return "namespace " + r.namespace + " requires a digest, and nobody has told the name of " + i.title()
-	case r.digest && !hasDigest(i.name):
-		return i.title() + " is not named by a digest, as namespace " + r.namespace + " requires: write " + example(i.name)
+	case r.digest && !id && ref.Digest == "":
+		return i.title() + " is not named by a digest, as namespace " + r.namespace + " requires: write " + ref.Name() + "@sha256:DIGEST"
 	case r.any:
 		return ""
-	}
-	if name := qualified(i.name); name != "" {
-		if r.allows(name) {
-			return ""
-		}
-		return i.title() + " is not from a registry that namespace " + r.namespace + " allows: " + r.allowed()
-	}
-	if i.pulled {
+	case id || ref.Short && wp.RuntimeName() == "cri-o": // CRI-O looks for a short name where its registries.conf says
+		return r.refusalByDigests(i)
+	case r.allows(ref):
 		return ""
 	}
-	return r.refusalByDigests(i)
+	return i.title() + " is not from a registry that namespace " + r.namespace + " allows: " + r.allowed()
 }
 
 // refusalByDigests goes by where the image was pulled from. Its id is that of its content: that it is from an allowed registry,
 // too, is enough.
-func (r rule) refusalByDigests(i image) string {
+func (r rule) refusalByDigests(i known) string {
+	if i.pulled {
+		return ""
+	}
 	var from []string
 	if i.digests != nil {
 		from = i.digests()
 	}
 	for _, name := range from {
-		if r.allows(name) {
+		if ref, err := image.Parse(name); err == nil && r.allows(ref) {
 			return ""
 		}
 	}
@@ -90,27 +103,15 @@ func (r rule) refusalByDigests(i image) string {
 	return i.title() + " was pulled as " + from[0] + ", and not from a registry that namespace " + r.namespace + " allows: " + r.allowed()
 }
 
-// allows reports whether a name with a registry begins with an allowed one.
-func (r rule) allows(name string) bool {
+// allows reports whether an image is from an allowed registry, or from an allowed part of one.
+func (r rule) allows(ref image.Reference) bool {
+	from := ref.Name() + "/"
 	for _, allowed := range r.registries {
-		if begins(name, allowed) {
+		if n := len(allowed); len(from) > n && from[:n] == allowed && from[n] == '/' {
 			return true
 		}
 	}
 	return false
-}
-
-// begins reports whether a name begins with a registry, or a whole part of its path. What follows a registry's name and a
-// colon is a port, which is of another one.
-func begins(name, allowed string) bool {
-	if len(name) <= len(allowed) || name[:len(allowed)] != allowed {
-		return false
-	}
-	next := name[len(allowed)]
-	if next == '/' {
-		return true
-	}
-	return index(allowed, '/') >= 0 && (next == ':' || next == '@')
 }
 
 func (r rule) allowed() string {
@@ -124,7 +125,7 @@ func (r rule) allowed() string {
 	return all
 }
 
-func (i image) title() string {
+func (i known) title() string {
 	switch {
 	case i.name != "":
 		return "image " + i.name
@@ -132,77 +133,4 @@ func (i image) title() string {
 		return "image " + i.id
 	}
 	return "an image"
-}
-
-// qualified returns a name with its registry, "" if only the runtime knows it. What is before the first slash is a registry if it
-// cannot be part of a path. CRI-O looks for a short name where its registries.conf says; all others take it for one of docker.io.
-func qualified(name string) string {
-	const usual = "docker.io/"
-	slash := index(name, '/')
-	host := slash > 0 && isHost(name[:slash])
-	switch {
-	case host && name[:slash+1] != usual:
-		return name
-	case host:
-		name = name[slash+1:]
-	case name == "" || isID(name) || wp.RuntimeName() == "cri-o":
-		return ""
-	}
-	if index(name, '/') < 0 {
-		name = "library/" + name
-	}
-	return usual + name
-}
-
-// isHost takes capital letters for a registry's, as runtimes do: a path has none.
-func isHost(text string) bool {
-	for i := range len(text) {
-		capital := text[i] >= 'A' && text[i] <= 'Z'
-		if capital || text[i] == '.' || text[i] == ':' {
-			return true
-		}
-	}
-	return text == "localhost"
-}
-
-// isID reports whether a name is an image's id: a user may write one for an image that is there.
-func isID(name string) bool {
-	const algorithm = "sha256:"
-	if len(name) > len(algorithm) && name[:len(algorithm)] == algorithm {
-		name = name[len(algorithm):]
-	}
-	if len(name) != 64 {
-		return false
-	}
-	for i := range len(name) {
-		digit := name[i] >= '0' && name[i] <= '9'
-		letter := name[i] >= 'a' && name[i] <= 'f'
-		if !digit && !letter {
-			return false
-		}
-	}
-	return true
-}
-
-// hasDigest reports whether a name says the content: by the digest of a repository, or by an id.
-func hasDigest(name string) bool { return index(name, '@') >= 0 || isID(name) }
-
-// example is how a name is to be written.
-func example(name string) string {
-	for i := len(name) - 1; i >= 0 && name[i] != '/'; i-- {
-		if name[i] == ':' {
-			name = name[:i]
-			break
-		}
-	}
-	return name + "@sha256:DIGEST"
-}
-
-func index(text string, b byte) int {
-	for i := range len(text) {
-		if text[i] == b {
-			return i
-		}
-	}
-	return -1
 }

@@ -161,8 +161,8 @@ func testBadAnnotations(t *testing.T, play player) {
 	for bad, name := range map[string]string{
 		`{"cpuset":"0-1`: statusKey, `[]`: statusKey, `{"cpuset" "0"}`: statusKey, `{cpuset:"0"}`: statusKey,
 		`{"cpuset":`: statusKey, `{"cpuset":}`: statusKey, `{`: statusKey, ` `: statusKey,
-		`{"containers":{"app":{"limits":{"kubernetes.io/batch-cpu":"1.5"}}}}`:          specKey,
-		`{"containers":{"app":{"limits":{"kubernetes.io/batch-memory":"9999999Pi"}}}}`: specKey,
+		`{"containers":{"app":{"limits":{"kubernetes.io/batch-cpu":"-1"}}}}`:     specKey,
+		`{"containers":{"app":{"limits":{"kubernetes.io/batch-memory":"2GB"}}}}`: specKey,
 		`{"containers":{"app":7}}`: specKey,
 	} {
 		pod := map[string]any{"labels": fields{qosLabel: "BE"}, "annotations": fields{name: bad}}
@@ -174,7 +174,7 @@ func testBadAnnotations(t *testing.T, play player) {
 }
 
 func TestConfig(t *testing.T) {
-	for config, want := range map[string]string{`{"groupIdentity": "perhaps"}`: "groupIdentity: perhaps is neither", `{`: "is not JSON"} {
+	for config, want := range map[string]string{`{"groupIdentity": "perhaps"}`: `groupIdentity at byte 18: "perhaps" is not true or false`, `{`: "byte 1: a key in quotes is missing"} {
 		if err := configure(config); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", config, err, want)
 		}

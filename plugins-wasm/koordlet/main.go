@@ -4,9 +4,10 @@
 package main
 
 import (
-	"github.com/wasmproxy/wasmproxy/plugins-wasm/internal/json"
 	"github.com/wasmproxy/wasmproxy/plugins-wasm/internal/older"
 	wp "github.com/wasmproxy/wasmproxy/sdk"
+	"github.com/wasmproxy/wasmproxy/sdk/json"
+	"github.com/wasmproxy/wasmproxy/sdk/quantity"
 )
 
 // What koordlet and koord-scheduler write on a pod, as of Koordinator v1.8.0.
@@ -40,15 +41,11 @@ func init() {
 // configure reads {"groupIdentity": true}. A guest cannot look whether the
 // kernel has the file, which koordlet does.
 func configure(config string) error {
-	switch on, _, err := json.Find(config, "groupIdentity"); {
-	case err != nil:
-		return err
-	case on == "true":
+	settings := json.Parse(config)
+	if settings.Bool("groupIdentity", false) {
 		identities = map[string]string{"LSE": "2", "LSR": "2", "LS": "2", "BE": "-1"}
-	case on != "" && on != "false":
-		return wp.Failure("groupIdentity: " + on + " is neither true nor false")
 	}
-	return nil
+	return settings.Err()
 }
 
 // synchronize gives an older pod and its containers what they have not.
@@ -82,9 +79,10 @@ func allocate(c wp.Container, r wp.MutableResources) error {
 // pin is CPUSetAllocator: the CPUs are the container's own, so no quota throttles
 // it on them.
 func pin(p wp.Pod, r wp.MutableResources) error {
-	status, _ := p.Annotation(statusKey)
-	cpus, _, err := json.Find(status, "cpuset")
-	if err != nil || cpus == "" {
+	annotation, _ := p.Annotation(statusKey)
+	status := json.Parse(annotation)
+	cpus := status.Text("cpuset", "")
+	if err := status.Err(); err != nil || cpus == "" {
 		return err
 	}
 	if err := r.SetCpusetCPUs(cpus); err != nil {
@@ -97,17 +95,14 @@ func pin(p wp.Pod, r wp.MutableResources) error {
 // kubelet therefore sets nothing for.
 func batch(c wp.Container, r wp.MutableResources) error {
 	annotation, _ := c.Pod().Annotation(specKey)
-	spec, known, err := json.Find(annotation, "containers", c.Name())
-	if err != nil || !known {
+	containers := json.Parse(annotation).Object("containers")
+	spec := containers.Object(c.Name())
+	request := min(spec.Object("requests").Parsed(batchCPU, amount, 0), 1<<40)
+	limits := spec.Object("limits")
+	limit := min(limits.Parsed(batchCPU, amount, 0), 1<<40)
+	memory := limits.Parsed(batchMemory, amount, 0)
+	if err := spec.Err(); err != nil || !containers.Has(c.Name()) {
 		return err
-	}
-	request, err1 := quantity(spec, "requests", batchCPU)
-	limit, err2 := quantity(spec, "limits", batchCPU)
-	memory, err3 := quantity(spec, "limits", batchMemory)
-	for _, err := range [...]error{err1, err2, err3} {
-		if err != nil {
-			return err
-		}
 	}
 	if err := r.SetCPUShares(min(max(request*1024/1000, 2), 262_144)); err != nil {
 		return err
@@ -116,6 +111,15 @@ func batch(c wp.Container, r wp.MutableResources) error {
 		return err
 	}
 	return setMemory(r, memory)
+}
+
+// amount reads a quantity that is not negative.
+func amount(text string) (int64, error) {
+	v, err := quantity.Value(text)
+	if err == nil && v < 0 {
+		return 0, wp.Failure("\"" + text + "\" is less than 0")
+	}
+	return v, err
 }
 
 func quota(milliCPU int64) int64 {

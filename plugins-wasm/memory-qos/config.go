@@ -1,8 +1,9 @@
 package main
 
 import (
-	"github.com/wasmproxy/wasmproxy/plugins-wasm/internal/json"
 	wp "github.com/wasmproxy/wasmproxy/sdk"
+	"github.com/wasmproxy/wasmproxy/sdk/json"
+	"github.com/wasmproxy/wasmproxy/sdk/quantity"
 )
 
 const schema = `{"type":"object","additionalProperties":false,"properties":{` +
@@ -30,63 +31,32 @@ type settings struct {
 var config settings
 
 // configure begins anew: it also forgets what earlier calls left in memory.
-func configure(text string) (err error) {
+func configure(text string) error {
 	said, known, next, first, complete, late = nil, table{}, table{}, 0, false, false
-	config = settings{reserve: true}
-	policy, _, err := json.Find(text, "memoryReservationPolicy")
-	if err != nil {
-		return err
+	o := json.Parse(text)
+	config = settings{
+		factor:      o.Parsed("memoryThrottlingFactor", parseFactor, whole/10*9), // kubelet's default
+		reserve:     o.OneOf("memoryReservationPolicy", "TieredReservation", "None", "TieredReservation") == "TieredReservation",
+		allocatable: o.Int("nodeAllocatableMemory", 1, 1<<63-1, 0),
+		adapt:       o.Has("pressure"),
 	}
-	config.reserve = policy != "None"
-	factor, ok, _ := json.Find(text, "memoryThrottlingFactor")
-	if !ok {
-		factor = "0.9" // kubelet's default
-	}
-	if config.factor, ok = parseFactor(factor); !ok {
-		return wp.Failure("config: memoryThrottlingFactor: " + factor + " is not a number above 0 and up to 1 with at most four decimals")
-	}
-	if config.allocatable, err = number(text, 0, "nodeAllocatableMemory"); err != nil {
-		return err
-	}
-	_, config.adapt, _ = json.Find(text, "pressure")
-	if config.raiseAbove, err = number(text, 10, "pressure", "raiseAbove"); err != nil {
-		return err
-	}
-	if config.lowerBelow, err = number(text, 1, "pressure", "lowerBelow"); err != nil {
-		return err
-	}
+	pressure := o.Object("pressure")
+	config.raiseAbove = pressure.Int("raiseAbove", 1, 100, 10)
+	config.lowerBelow = pressure.Int("lowerBelow", 0, 100, 1)
 	if config.lowerBelow >= config.raiseAbove {
-		return wp.Failure("config: pressure: lowerBelow " + wp.FormatInt(config.lowerBelow) +
-			" must be less than raiseAbove " + wp.FormatInt(config.raiseAbove))
+		pressure.Fail("", "lowerBelow "+wp.FormatInt(config.lowerBelow)+" must be less than raiseAbove "+wp.FormatInt(config.raiseAbove))
+	}
+	if err := o.Err(); err != nil {
+		return wp.Failure("config: " + err.Error())
 	}
 	return nil
 }
 
-// number returns the whole number under a path of keys, or else what holds without.
-func number(text string, without int64, path ...string) (int64, error) {
-	digits, ok, _ := json.Find(text, path...)
-	if !ok {
-		return without, nil
-	}
-	n, ok := wp.ParseInt(digits)
-	if !ok {
-		return 0, wp.Failure("config: " + path[len(path)-1] + ": write " + digits + " as a whole number, in digits alone")
-	}
-	return n, nil
-}
-
 // parseFactor reads a number above 0 and up to 1, in ten-thousandths.
-func parseFactor(text string) (factor int64, ok bool) {
-	if n, ok := wp.ParseInt(text); ok {
-		return n * whole, n == 1
+func parseFactor(text string) (int64, error) {
+	factor, err := quantity.Decimal(text, 4)
+	if err != nil || factor == 0 || factor > whole {
+		return 0, wp.Failure(text + " is not a number above 0 and up to 1 with at most four decimals")
 	}
-	if len(text) < 3 || len(text) > 6 {
-		return 0, false
-	}
-	if text[:2] != "0." && text[:2] != "1." {
-		return 0, false
-	}
-	decimals := text[2:] + "0000"
-	factor, ok = wp.ParseInt(text[:1] + decimals[:4])
-	return factor, ok && factor > 0 && factor <= whole
+	return factor, nil
 }

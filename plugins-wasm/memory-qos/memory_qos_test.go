@@ -27,11 +27,11 @@ func TestNative(t *testing.T) { sdktest.Run(t, "testdata/memory-qos.json") }
 // in kubelet v1.36, which computes in floating point and so may be off by one page.
 func TestThrottledIsKubeletsFormula(t *testing.T) {
 	for _, factor := range []string{"0.9", "0.8", "0.3333", "1", "1.0", "0.0001"} {
-		var ok bool
+		var wrong error
 		var float float64
-		config.factor, ok = parseFactor(factor)
-		if _, err := fmt.Sscan(factor, &float); !ok || err != nil {
-			t.Fatalf("factor %s is refused: %v", factor, err)
+		config.factor, wrong = parseFactor(factor)
+		if _, err := fmt.Sscan(factor, &float); wrong != nil || err != nil {
+			t.Fatalf("factor %s is refused: %v, %v", factor, wrong, err)
 		}
 		for _, request := range []int64{0, 1, 4095, 100 << 20, 3<<30 + 7} {
 			for _, ceiling := range []int64{request, request + 1, request + 4096, 2*request + 12345, 1 << 40} {
@@ -54,9 +54,9 @@ func TestFactors(t *testing.T) {
 		"1": 10_000, "1.0": 10_000, "1.0000": 10_000, "0.5": 5_000, "0.0001": 1, "0.12": 1_200,
 		"0": 0, "0.0": 0, "2": 0, "1.0001": 0, "-0.5": 0, "0.00001": 0, "0.90000": 0, "0.": 0, "": 0, "9e-1": 0, "0.5e0": 0, "0.-1": 0,
 	} {
-		got, ok := parseFactor(text)
-		if ok != (want > 0) || ok && got != want {
-			t.Errorf("%q: got %d, %v; want %d", text, got, ok, want)
+		got, err := parseFactor(text)
+		if (err == nil) != (want > 0) || got != want {
+			t.Errorf("%q: got %d, %v; want %d", text, got, err, want)
 		}
 	}
 }
