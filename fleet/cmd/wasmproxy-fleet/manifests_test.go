@@ -2,12 +2,20 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/yaml"
+
+	"github.com/wasmproxy/wasmproxy/fleet/controller"
 	"github.com/wasmproxy/wasmproxy/fleet/oci"
 	"github.com/wasmproxy/wasmproxy/fleet/process/processtest"
 	"github.com/wasmproxy/wasmproxy/fleet/trust"
@@ -17,6 +25,20 @@ import (
 // TestManifest checks the command of the controller's pod.
 func TestManifest(t *testing.T) {
 	processtest.Parse(t, command(), processtest.Command(t, "../../../deploy/kustomize/fleet/controller.yaml", "wasmproxy-fleet"))
+}
+
+// TestTolerates: in a new cluster all nodes have the taint that the controller removes, so its pod starts in spite of it.
+func TestTolerates(t *testing.T) {
+	text, err := os.ReadFile("../../../deploy/kustomize/fleet/controller.yaml")
+	var d appsv1.Deployment
+	if err := errors.Join(err, yaml.UnmarshalStrict(text, &d)); err != nil {
+		t.Fatal(err)
+	}
+	taint := &corev1.Taint{Key: controller.Taint, Value: "pending", Effect: corev1.TaintEffectNoSchedule}
+	tolerates := func(one corev1.Toleration) bool { return one.ToleratesTaint(klog.Background(), taint, false) }
+	if has := d.Spec.Template.Spec.Tolerations; !slices.ContainsFunc(has, tolerates) {
+		t.Errorf("the controller's pod tolerates %+v", has)
+	}
 }
 
 // TestPage checks the program's commands in docs/fleet.md.
