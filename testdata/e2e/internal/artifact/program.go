@@ -81,6 +81,9 @@ func E2ENode() []Program {
 	return []Program{tests, agnhost, {Name: "ginkgo", Package: ginkgo + "/ginkgo", Module: tests.Module, Of: ginkgo}}
 }
 
+// Kubectl returns the client of kube-apiserver's version 1.36.3, which speaks to the one before and after, too.
+func Kubectl() Program { return kubernetes("kubectl", "1.36.3") }
+
 const etcdModule = "go.etcd.io/etcd/server/v3"
 
 func kubernetesVersion() string {
