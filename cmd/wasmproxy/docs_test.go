@@ -104,7 +104,7 @@ func (r *reader) check(t *testing.T, b block, cache string) {
 		}
 		r.paste(t, "wasmproxy plugin build")
 	case "diff", "mermaid": // the first is shown in CONTRIBUTING.md, by the one who made the change
-	case "yaml trust", "yaml mirrors": // wasmproxy-fleet's tests read them
+	case "yaml trust", "yaml mirrors", "yaml values": // the tests of fleet read them
 	default:
 		if file, ok := strings.CutPrefix(kind, "text "); ok {
 			if want, err := os.ReadFile(filepath.Join("testdata", file)); err != nil || string(want) != b.text {

@@ -59,8 +59,11 @@ done
 (cd testdata/tools && go run ./image "$IMAGE:$VERSION" "$OUT/wasmproxy-image.tar" "$@")
 mkdir "$PAGES/manifests"
 cp -r deploy/kustomize "$PAGES/manifests/wasmproxy-kustomize"
+cp -rL deploy/helm "$PAGES/manifests/wasmproxy-fleet" # the files to which it has links
+sed -i "s|0\.0\.0-dev|$VERSION|" "$PAGES/manifests/wasmproxy-fleet/Chart.yaml"
 grep -rl localhost/wasmproxy:dev "$PAGES/manifests" | xargs sed -i "s|localhost/wasmproxy:dev|$IMAGE:$VERSION|"
 tar --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime="@$SOURCE_DATE_EPOCH" -C "$PAGES/manifests" -cf - wasmproxy-kustomize | gzip -9n >"$OUT/wasmproxy-kustomize.tar.gz"
+tar --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime="@$SOURCE_DATE_EPOCH" -C "$PAGES/manifests" -cf - wasmproxy-fleet | gzip -9n >"$OUT/wasmproxy-helm.tgz"
 mkdir "$PAGES/wasmproxy-docs"
 cp -r docs deploy/systemd deploy/prometheus CHANGELOG.md LICENSE "$PAGES/wasmproxy-docs"
 rm "$PAGES"/wasmproxy-docs/systemd/*.go "$PAGES"/wasmproxy-docs/prometheus/*_test.yaml

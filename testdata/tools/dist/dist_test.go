@@ -71,6 +71,7 @@ func TestDist(t *testing.T) {
 		image(t, filepath.Join(first, "wasmproxy-image.tar"), files["wasmproxy-linux-"+runtime.GOARCH+".spdx.json"])
 	})
 	t.Run("Manifests", func(t *testing.T) { kustomization(t, filepath.Join(first, "wasmproxy-kustomize.tar.gz")) })
+	t.Run("Chart", func(t *testing.T) { chart(t, filepath.Join(first, "wasmproxy-helm.tgz")) })
 	debian := filepath.Join(first, "wasmproxy_1.2.3~rc.1_"+runtime.GOARCH+".deb")
 	t.Run("Deb", func(t *testing.T) { deb(t, debian) })
 	t.Run("Purge", func(t *testing.T) { purge(t, debian) })
@@ -94,7 +95,7 @@ func reproducible(t *testing.T, files map[string][]byte) {
 			t.Errorf("%s differs: %d and %d bytes", name, len(content), len(again[name]))
 		}
 	}
-	if len(again) != len(files) || len(files) != 15 {
+	if len(again) != len(files) || len(files) != 16 {
 		t.Errorf("the builds have %d and %d files", len(files), len(again))
 	}
 }

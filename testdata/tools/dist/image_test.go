@@ -114,3 +114,28 @@ func kustomization(t *testing.T, file string) {
 		}
 	}
 }
+
+// chart: Helm reads it, and it has the version and the name of the image of this release.
+func chart(t *testing.T, file string) {
+	home := t.TempDir()
+	helm := func(args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "go", append([]string{"tool", "helm"}, args...)...)
+		cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("helm %q: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	helm("lint", "--strict", file)
+	for _, want := range []string{"\nname: wasmproxy-fleet\n", "\nversion: " + version + "\n", "appVersion: " + version + "\n"} {
+		if about := "\n" + helm("show", "chart", file); !strings.Contains(about, want) {
+			t.Errorf("the chart does not have %q:\n%s", want, about)
+		}
+	}
+	objects := helm("template", "release", file)
+	if n := strings.Count(objects, "image: localhost/wasmproxy:"+version+"\n"); n != 2 || strings.Contains(objects, ":dev") {
+		t.Errorf("%d pods have the image of this release:\n%s", n, objects)
+	}
+}
