@@ -2,7 +2,6 @@
 //! they say otherwise. README.md is its manual.
 
 mod config;
-mod glob;
 
 use config::Defaults;
 use wasmproxy::{PreCreateContainer, PreRunPodSandbox, Result};
@@ -52,7 +51,7 @@ mod tests {
 
     #[test]
     fn the_manifest_is_json() {
-        let manifest = wasmproxy::json::Value::parse(PLUGIN.manifest()).unwrap();
-        assert!(manifest.get("config_schema").unwrap().get("properties").is_some());
+        let manifest = wasmproxy::json::parse(PLUGIN.manifest()).unwrap();
+        assert_eq!(manifest.object("config_schema").unwrap().has("properties"), Ok(true));
     }
 }

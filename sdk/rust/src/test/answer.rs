@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::DELETED;
-use crate::json::Value;
+use super::value::Value;
 
 /// What came of a case.
 #[derive(Debug, Default)]

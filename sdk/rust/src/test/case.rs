@@ -6,7 +6,7 @@ use super::host::{self, Abort, Host};
 use super::object::{Object, kind_name};
 use crate::abi::{HOOKS, field, object};
 use crate::error::Result;
-use crate::json::Value;
+use super::value::Value;
 use crate::{Hook, Plugin};
 
 /// A case as it is written down.

@@ -10,7 +10,7 @@ use super::{DELETED, answer, check};
 use crate::Errno::{self, *};
 use crate::abi::{HOOKS, RECORDS, Type, field, object};
 use crate::error::Result;
-use crate::json::Value;
+use super::value::Value;
 use crate::{Capability, Hook, codec};
 
 /// The most that one call of `cgroup_read` returns, in bytes.

@@ -9,7 +9,7 @@ use super::host::{Abort, Answer, with};
 use super::object::Data;
 use crate::Errno::*;
 use crate::abi::{HOOKS, Type};
-use crate::json::Value;
+use super::value::Value;
 use crate::{Capability, codec};
 
 // SAFETY of all below: the caller gives pointers and lengths of its own.

@@ -33,14 +33,17 @@ mod check;
 mod host;
 pub(crate) mod import;
 mod object;
+pub(crate) mod value;
+#[cfg(test)]
+pub(crate) mod vectors;
 
 use std::path::Path;
 
 pub use answer::{Answer, Reject};
 
 use crate::Plugin;
-use crate::json::Value;
 use case::Case;
+use value::Value;
 
 /// The value in [`Answer::changes`] of what is deleted.
 pub const DELETED: &str = "(deleted)";

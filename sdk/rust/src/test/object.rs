@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use crate::abi::{FIELDS, FieldInfo, RECORDS, Type, field, object};
 use crate::codec;
 use crate::error::Result;
-use crate::json::Value;
+use super::value::Value;
 
 /// The id of an image of which the fixture says the name alone.
 const IMAGE_ID: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
