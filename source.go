@@ -10,7 +10,7 @@ import "embed"
 // tests, and the license of all.
 //
 //go:embed sdk/glob/*.go sdk/image/*.go sdk/json/*.go sdk/quantity/*.go
-//go:embed LICENSE abi/*.go sdk/*.go sdk/fixture/*.go sdk/internal/native/*.go sdk/sdktest/*.go sdk/rust/Cargo.toml sdk/rust/src sdk/c/wasmproxy.h
+//go:embed LICENSE abi/*.go sdk/*.go sdk/fixture/*.go sdk/internal/native/*.go sdk/sdktest/*.go sdk/rust/Cargo.toml sdk/rust/src sdk/c/*.h
 var SDK embed.FS
 
 // Conformance is what a host of the ABI is tested with: the vectors of testdata/abi, and the modules that they are for.

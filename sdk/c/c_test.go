@@ -39,7 +39,7 @@ func TestHeader(t *testing.T) {
 		{"-std=c99", "-pedantic"}, {"-std=c23"}, {"-std=c++11", "-x", "c++"}, {"-std=c++20", "-x", "c++"},
 	} {
 		t.Run(language[0], func(t *testing.T) {
-			compile(t, append(language, "-fsyntax-only", "testdata/helpers.c")...)
+			compile(t, append(language, "-fsyntax-only", "testdata/helpers.c", "testdata/library.c")...)
 		})
 	}
 }

@@ -178,7 +178,7 @@ func (w *writer) sdk(lang string) {
 			w.write("wasmproxy/"+strings.TrimPrefix(name, "sdk/rust/"), content)
 		})
 	case "c":
-		w.each(wasmproxy.SDK, "sdk/c", func(_ string, content []byte) { w.write("wasmproxy.h", content) })
+		w.each(wasmproxy.SDK, "sdk/c", func(name string, content []byte) { w.write(path.Base(name), content) })
 		return
 	}
 	license, err := wasmproxy.SDK.ReadFile("LICENSE")
