@@ -95,7 +95,7 @@ e2e: ## Run pods of a real kubelet through the proxy, on containerd and runc, an
 	$(MAKE) fleet-cluster
 
 .PHONY: fleet-cluster
-fleet-cluster: ## Roll plugins out to three nodes, and to 200 simulated agents, with the controller on a real kube-apiserver and etcd; root
+fleet-cluster: ## Roll plugins out to three nodes, and to 200 simulated agents, with the controller on a real kube-apiserver and etcd, and run the commands of docs/fleet.md; root
 	go -C $(FLEET) test -count=1 -timeout 20m -p 1 -v ./cluster ./scale
 
 .PHONY: fleet-scale

@@ -39,6 +39,7 @@ func pages(t *testing.T) []string {
 //	yaml kustomization is a kustomization, which testdata/e2e/internal/manifests builds
 //	yaml kubeadm    gives kubeadm the proxy's endpoint; k3s and nodeadm are the same for theirs
 //	yaml manifest   is an object, which testdata/e2e/suite gives to an API server
+//	yaml values     is of Helm; with the other files of docs/fleet.md, fleet/cluster uses it
 //	go main.go      takes the place of the main.go that the block before has made
 //
 // TestTutorial does the same for the tutorial.
@@ -104,7 +105,7 @@ func (r *reader) check(t *testing.T, b block, cache string) {
 		}
 		r.paste(t, "wasmproxy plugin build")
 	case "diff", "mermaid": // the first is shown in CONTRIBUTING.md, by the one who made the change
-	case "yaml trust", "yaml mirrors", "yaml values": // the tests of fleet read them
+	case "yaml trust", "yaml mirrors", "yaml values": // fleet/cluster reads them
 	default:
 		if file, ok := strings.CutPrefix(kind, "text "); ok {
 			if want, err := os.ReadFile(filepath.Join("testdata", file)); err != nil || string(want) != b.text {
