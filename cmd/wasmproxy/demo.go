@@ -15,8 +15,10 @@ func demoCommand() *cobra.Command {
 
 With --hold the proxy stays up after the show, until Ctrl-C, for plugins of your
 own: copy them into DIR/plugins.d, in the form 10-NAME.wasm. It runs the Pod of
-POD.yaml, or one of its own, anew with every change of the directory or of the
-file, and prints what plugins made of it. The pod's cgroup files are in DIR/cgroup.`,
+POD.yaml, or one of its own that is in DIR/pod.yaml, and prints what plugins make
+of it. The pod goes on while plugins come and go, and is run anew when its file is
+saved. Its cgroup files are in DIR/cgroup. Each container uses 0.7 CPUs, as far as
+its cpu.max lets it, and cpu.stat counts that.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {

@@ -69,7 +69,7 @@ var mayImport = map[string]string{
 	"runtime/daemon":           "runtime/admin runtime/backend runtime/config runtime/docker runtime/explain runtime/loader runtime/nodefeatures runtime/observe runtime/observe/audit runtime/observe/metrics runtime/observe/tracing runtime/peers runtime/plugin runtime/pods runtime/probation runtime/proxy runtime/reconcile runtime/service runtime/settings runtime/slots runtime/status runtime/wasm",
 	"runtime/simulate":         "abi runtime/dialect runtime/cgroup runtime/cri runtime/crifield sdk/fixture runtime/enforce runtime/intercept runtime/workqueue runtime/kubelet runtime/plugin runtime/pods runtime/recording runtime/observe runtime/observe/slogsink",
 	"cmd/wasmproxy":            "abi/group abi runtime/settings runtime/doctor runtime/host plugins-wasm runtime/admin runtime/bypass runtime/status runtime/explain runtime/config runtime/daemon sdk/fixture runtime/delivery runtime/plugin runtime/recording runtime/registry runtime/simulate runtime/wasm sdk/conformance cmd/wasmproxy/demo cmd/wasmproxy/scaffold runtime/observe runtime/observe/slogsink runtime/regular",
-	"cmd/wasmproxy/demo":       "plugins-wasm runtime/config runtime/daemon runtime/kubelet runtime/simulate runtime/observe runtime/observe/slogsink runtime/regular",
+	"cmd/wasmproxy/demo":       "plugins-wasm runtime/cgroup/rules runtime/config runtime/daemon runtime/kubelet runtime/simulate runtime/observe runtime/observe/slogsink runtime/regular",
 	"abi/internal/generate":    "abi abi/group runtime/cgroup/rules",
 	"abi/group":                "abi",
 	"sdk/fixture":              "abi sdk/internal/native", // the format of fixtures, which the proxy and plugins share

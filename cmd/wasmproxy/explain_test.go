@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"io"
 	"os"
@@ -79,7 +80,8 @@ func installed(t *testing.T, dir string) bool {
 		return false
 	}
 	draft := filepath.Join(dir, "draft")
-	if err := os.WriteFile(draft, plugins.QoS, 0o644); err != nil {
+	settings := filepath.Join(dir, "plugins.d", "10-qos.json")
+	if err := errors.Join(os.WriteFile(settings, []byte(`{"grant": ["update.others"]}`), 0o644), os.WriteFile(draft, plugins.QoS, 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(draft, filepath.Join(dir, "plugins.d", "10-qos.wasm")); err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -52,7 +53,7 @@ func TestStatusOfTheDemo(t *testing.T) {
 		t.Errorf("%v, %+v", err, s)
 	}
 	file := filepath.Join(dir, "plugins.d", "10-qos.json")
-	if err := os.WriteFile(file, []byte(`{"order": "10"}`), 0o640); err != nil {
+	if err := errors.Join(os.WriteFile(file, []byte(`{"order": "10"}`), 0), os.Chmod(file, 0o640)); err != nil {
 		t.Fatal(err)
 	}
 	const args = "--plugin-dir=" // the demonstration has a directory of its own

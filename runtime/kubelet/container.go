@@ -61,6 +61,18 @@ func ImageID(name string) string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(name)))
 }
 
+// PullImage is the request for a container's image: EnsureImageExists of pkg/kubelet/images. always says that kubelet makes
+// it also for an image that is there.
+func (n Node) PullImage(p *Pod, c *Container) (r *runtimeapi.PullImageRequest, always bool) {
+	name := c.Image
+	if _, last := path.Split(name); !strings.ContainsAny(last, ":@") {
+		name += ":latest"
+	}
+	always = c.ImagePullPolicy == "Always" || c.ImagePullPolicy == "" && strings.HasSuffix(name, ":latest")
+	image := &runtimeapi.ImageSpec{Image: name, Annotations: p.Metadata.Annotations}
+	return &runtimeapi.PullImageRequest{Image: image, SandboxConfig: n.SandboxConfig(p)}, always
+}
+
 // UpdateContainerResources is the request of an in-place resize to what the Pod says.
 func (n Node) UpdateContainerResources(p *Pod, c *Container, id string) *runtimeapi.UpdateContainerResourcesRequest {
 	return &runtimeapi.UpdateContainerResourcesRequest{ContainerId: id, Linux: n.containerResources(p, c)}

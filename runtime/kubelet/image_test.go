@@ -32,3 +32,22 @@ spec:
 		t.Errorf("the image is %v", image)
 	}
 }
+
+// TestPull has kubelet add the tag latest, with which, or by the policy, it pulls an image that is there.
+func TestPull(t *testing.T) {
+	p := &Pod{}
+	p.Metadata.Annotations = map[string]string{"a": "b"}
+	for _, c := range []struct {
+		image, policy, want string
+		always              bool
+	}{
+		{"nginx", "", "nginx:latest", true}, {"localhost:5000/nginx", "", "localhost:5000/nginx:latest", true},
+		{"nginx", "IfNotPresent", "nginx:latest", false}, {"nginx:1", "", "nginx:1", false}, {"nginx:1", "Always", "nginx:1", true},
+		{"nginx@sha256:00", "", "nginx@sha256:00", false},
+	} {
+		r, always := Node{CgroupVersion: 2}.PullImage(p, &Container{Image: c.image, ImagePullPolicy: c.policy})
+		if r.Image.Image != c.want || always != c.always || r.Image.Annotations["a"] != "b" {
+			t.Errorf("%s, %q: %v, always %v", c.image, c.policy, r.Image, always)
+		}
+	}
+}

@@ -54,6 +54,7 @@ type Spec struct {
 type Container struct {
 	Name              string        `json:"name"`
 	Image             string        `json:"image"`
+	ImagePullPolicy   string        `json:"imagePullPolicy"`
 	Command           []string      `json:"command"`
 	Args              []string      `json:"args"`
 	WorkingDir        string        `json:"workingDir"`

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"time"
@@ -73,6 +75,7 @@ func (s *session) run(ctx context.Context, play func(context.Context) error) err
 	}
 	err = play(ctx)
 	cancel()
+	s.runtime.ends.Wait() // before its directory is removed
 	return errors.Join(err, <-ended, s.kubeletConn.Close())
 }
 
@@ -85,9 +88,11 @@ type session struct {
 	runtime     *memoryRuntime
 	kubeletConn *grpc.ClientConn
 	kubelet     runtimeapi.RuntimeServiceClient
-	installed   []string // plugins, in their order
-	brief       bool     // requests are not printed
-	changed     bool     // other plugins are active than when that was looked at
+	images      runtimeapi.ImageServiceClient
+	installed   []string          // plugins, in their order
+	brief       bool              // requests are not printed
+	changed     bool              // other plugins are active than when that was looked at
+	groups      map[string]string // the cgroup tree, as it was looked at last
 }
 
 func (s *session) path(name string) string { return filepath.Join(s.dir, name) }
@@ -119,7 +124,7 @@ func (s *session) open(ctx context.Context) (<-chan error, error) {
 		return nil, err
 	}
 	conn, err := grpc.NewClient("unix://"+c.Listen, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	s.kubeletConn, s.kubelet = conn, runtimeapi.NewRuntimeServiceClient(conn)
+	s.kubeletConn, s.kubelet, s.images = conn, runtimeapi.NewRuntimeServiceClient(conn), runtimeapi.NewImageServiceClient(conn)
 	return ended, err
 }
 
@@ -205,8 +210,7 @@ func request[Q, A proto.Message](
 	if !s.brief {
 		s.request(asked)
 	}
-	before, err := s.cgroups.Files()
-	if err != nil {
+	if err := s.look(s.brief); err != nil {
 		return answer, t, err
 	}
 	for _, e := range s.take() {
@@ -223,10 +227,37 @@ func request[Q, A proto.Message](
 		return answer, t, fmt.Errorf("%s: %w", name, failed)
 	}
 	t.changed = s.difference(asked, s.runtime.received(asked))
-	if t.files, err = s.cgroups.Files(); err == nil {
-		s.files(before, t.files)
-	}
+	err = s.look(true)
+	t.files = s.groups
 	return answer, t, err
+}
+
+// look looks at the cgroup tree, and prints which files are different if that is wanted. What is used changes all the time.
+func (s *session) look(print bool) error {
+	files, err := s.cgroups.Files()
+	if err == nil && s.written(files) {
+		time.Sleep(lookEvery / 10)
+		files, err = s.cgroups.Files()
+	}
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(files, func(name, _ string) bool { return path.Base(name) == cpuStatFile })
+	if print {
+		s.files(s.groups, files)
+	}
+	s.groups = files
+	return nil
+}
+
+// written reports whether a file may be about to be written, since it is empty and was not. A plain file is empty for a moment then.
+func (s *session) written(files map[string]string) bool {
+	for name, content := range files {
+		if content == "" && s.groups[name] != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // take takes the events that have come, and notes whether other plugins are active since.

@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"fmt"
@@ -24,12 +23,13 @@ const lookEvery = 300 * time.Millisecond
 // node is the one that the demonstration pretends to be.
 var node = kubelet.Node{CgroupVersion: 2, Memory: 16 << 30}
 
-// interactive is a demonstration that stays up and runs a Pod, anew with every change of the
-// plugin directory or of the Pod's file.
+// interactive is a demonstration that stays up and runs a Pod. That goes on while plugins come and go, and is run anew when its
+// file is saved.
 type interactive struct {
 	*session
-	file    string // of the Pod; "" is the demonstration's own
-	text    []byte // of the file, as it was last read
+	file    string    // of the Pod
+	saved   time.Time // the file, as it was read last
+	failed  bool      // the Pod could not be run
 	running *runningPod
 }
 
@@ -39,11 +39,14 @@ type runningPod struct {
 	containers []string
 }
 
-// newInteractive makes the directory, and looks whether there is a Pod in the file.
+// newInteractive makes the directory, and looks whether there is a Pod in the file. Without one, the demonstration's own is put into
+// the directory.
 func newInteractive(s *session, o Options) (*interactive, error) {
 	h := &interactive{session: s, file: o.Pod}
-	if _, _, err := h.read(); err != nil {
-		return nil, err
+	if h.file != "" {
+		if _, _, err := h.read(); err != nil {
+			return nil, err
+		}
 	}
 	front, err := filepath.Abs(o.Hold)
 	if err != nil {
@@ -53,7 +56,11 @@ func newInteractive(s *session, o Options) (*interactive, error) {
 		return nil, fmt.Errorf("creating the demo directory, which must not exist yet: %w", err)
 	}
 	s.front = front
-	return h, nil
+	if h.file == "" {
+		h.file = filepath.Join(front, "pod.yaml")
+		err = os.WriteFile(h.file, ownPod, 0o644)
+	}
+	return h, err
 }
 
 // play gives the show, and then lets the user go on until ctx is done.
@@ -79,10 +86,8 @@ func (h *interactive) play(ctx context.Context) error {
 func (h *interactive) printInstructions() {
 	h.title("6. Try your own plugin")
 	h.line(bold, "you", "cp PLUGIN.wasm %s", filepath.Join(h.plugins(), "10-PLUGIN.wasm"))
-	if h.file != "" {
-		h.line(bold, "you", "edit %s", h.file)
-	}
-	h.line(bold, "demo", "runs the pod anew with every change; its cgroup files are in %s; Ctrl-C ends it", h.cgroups.Dir)
+	h.line(bold, "you", "edit %s, or only touch it: the pod is run anew", h.file)
+	h.line(bold, "demo", "the pod goes on while plugins come and go; its cgroup files are in %s; Ctrl-C ends it", h.cgroups.Dir)
 }
 
 // rerun ends the Pod that runs and runs the one of the file. What goes wrong is
@@ -92,12 +97,13 @@ func (h *interactive) rerun(ctx context.Context) {
 	if err == nil {
 		err = h.begin(ctx)
 	}
-	if err != nil && ctx.Err() == nil {
+	if h.failed = err != nil; h.failed && ctx.Err() == nil {
 		h.line(red, "failed", "%s", err)
 	}
 }
 
-// await prints what the proxy says until the active plugins or the Pod are others.
+// await prints what the proxy says and what plugins make of the Pod, until its file is saved. A Pod that could not be run is tried
+// again with other plugins, as kubelet does.
 func (h *interactive) await(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -106,9 +112,16 @@ func (h *interactive) await(ctx context.Context) {
 		for _, e := range h.take() {
 			h.event(e)
 		}
-		if h.changed || h.edited() {
-			h.changed = false
+		if err := h.look(true); err != nil {
+			h.line(red, "failed", "%s", err)
+		}
+		changed := h.changed
+		h.changed = false
+		switch {
+		case h.edited(), changed && h.failed:
 			return
+		case changed:
+			h.line(bold, "demo", "the pod goes on; touch %s to run it anew", h.file)
 		}
 		select {
 		case <-next:
@@ -119,27 +132,23 @@ func (h *interactive) await(ctx context.Context) {
 	}
 }
 
-// edited tells whether the Pod's file is another than was read. One that is being
+// edited tells whether the Pod's file was saved since it was read. One that is being
 // written may be gone for a moment.
 func (h *interactive) edited() bool {
-	if h.file == "" {
-		return false
-	}
-	text, err := readPod(h.file)
-	return err == nil && !bytes.Equal(text, h.text)
+	info, err := os.Stat(h.file)
+	return err == nil && !info.ModTime().Equal(h.saved)
 }
 
 // read reads the Pod and its runtime handler.
 func (h *interactive) read() (*kubelet.Pod, string, error) {
-	h.text = ownPod
-	if h.file != "" {
-		text, err := readPod(h.file)
-		if err != nil {
-			return nil, "", err
-		}
-		h.text = text
+	if info, err := os.Stat(h.file); err == nil {
+		h.saved = info.ModTime()
 	}
-	p, handler, err := kubelet.Read(h.text)
+	text, err := regular.Read(h.file, maxPod, nil)
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", h.file, err)
+	}
+	p, handler, err := kubelet.Read(text)
 	if err != nil {
 		return nil, "", fmt.Errorf("reading the Pod of %s: %w", h.file, err)
 	}
@@ -148,15 +157,6 @@ func (h *interactive) read() (*kubelet.Pod, string, error) {
 
 // maxPod is the most that is read of a Pod's file, in bytes: what etcd keeps of one at most.
 const maxPod = 3 << 19
-
-// readPod reads the file, again and again.
-func readPod(path string) ([]byte, error) {
-	text, err := regular.Read(path, maxPod, nil)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return text, nil
-}
 
 // begin runs the Pod's sandbox and its containers; those that kubelet runs before the
 // others have done their work at once.
@@ -190,8 +190,14 @@ func (h *interactive) begin(ctx context.Context) error {
 	return nil
 }
 
+// container makes and starts a container, of an image that is pulled first.
 func (h *interactive) container(ctx context.Context, p *kubelet.Pod, c *kubelet.Container) (id string, err error) {
+	image, err := h.pull(ctx, p, c)
+	if err != nil {
+		return "", err
+	}
 	req, _ := node.CreateContainer(p, c, h.running.pod)
+	req.Config.Image.Image = image
 	created, _, err := request(ctx, h.session, "CreateContainer "+c.Name, h.kubelet.CreateContainer, req)
 	if id = created.GetContainerId(); id != "" {
 		h.running.containers = append(h.running.containers, id)
@@ -201,6 +207,17 @@ func (h *interactive) container(ctx context.Context, p *kubelet.Pod, c *kubelet.
 	}
 	_, _, err = request(ctx, h.session, "StartContainer "+c.Name, h.kubelet.StartContainer, &runtimeapi.StartContainerRequest{ContainerId: id})
 	return id, err
+}
+
+// pull has the image of a container be there, as kubelet does, and returns its id.
+func (h *interactive) pull(ctx context.Context, p *kubelet.Pod, c *kubelet.Container) (id string, err error) {
+	req, always := node.PullImage(p, c)
+	has, err := h.images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: req.Image})
+	if err != nil || has.Image != nil && !always {
+		return has.GetImage().GetId(), err
+	}
+	pulled, _, err := request(ctx, h.session, "PullImage "+req.Image.Image, h.images.PullImage, req)
+	return pulled.GetImageRef(), err
 }
 
 // end ends the Pod that runs, if there is one.

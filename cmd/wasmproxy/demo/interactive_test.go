@@ -38,6 +38,17 @@ func (s *screen) want(t *testing.T, parts ...string) {
 	}
 }
 
+// wantBoth is want for two in any order.
+func (s *screen) wantBoth(t *testing.T, a, b string) {
+	t.Helper()
+	from := s.read
+	s.want(t, a)
+	after := s.read
+	s.read = from
+	s.want(t, b)
+	s.read = max(s.read, after)
+}
+
 func (s *screen) find(part string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,6 +86,19 @@ func hold(t *testing.T, o Options) (*screen, func() error) {
 	}
 }
 
+func (s *screen) all() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+func touch(t *testing.T, file string) {
+	t.Helper()
+	if err := os.Chtimes(file, time.Time{}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func write(t *testing.T, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
@@ -82,16 +106,19 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
+// TestHold has a pod go on while a plugin comes and goes, and run anew when its file is saved.
 func TestHold(t *testing.T) {
 	dir := t.TempDir()
 	pod, front := filepath.Join(dir, "pod.yaml"), filepath.Join(dir, "demo")
 	write(t, pod, strings.ReplaceAll(podFile, "BURST", "10000"))
 	s, end := hold(t, Options{Hold: front, Pod: pod})
-	s.want(t, "Pod shop/api, Burstable", "CreateContainer first", "CreateContainer api", "got the request as kubelet sent it", "StartContainer api")
+	s.want(t, "Pod shop/api, Burstable", "PullImage i:latest", "CreateContainer first", "CreateContainer api",
+		"got the request as kubelet sent it", "StartContainer api")
 
 	dropped := filepath.Join(front, "plugins.d", "10-qos.wasm")
+	write(t, filepath.Join(front, "plugins.d", "10-qos.json"), `{"grant": ["update.others"]}`)
 	write(t, dropped, string(plugins.QoS))
-	s.want(t, "plugin loaded: qos", "The pod ends", "Pod shop/api", "StartContainer api", "cpu.max.burst: 0 -> 10000")
+	s.wantBoth(t, "plugin loaded: qos", "cpu.max.burst: 0 -> 10000")
 
 	write(t, pod, strings.ReplaceAll(podFile, "BURST", "20000"))
 	s.want(t, "The pod ends", "StartContainer api", "cpu.max.burst: 0 -> 20000")
@@ -105,11 +132,31 @@ func TestHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.want(t, "plugin removed: 10-qos")
+	write(t, pod, strings.ReplaceAll(podFile, "image: i,", "image: 'i:1',"))
+	s.want(t, "PullImage i:1", "StartContainer api")
+	touch(t, pod)
+	s.want(t, "StartContainer api")
+	if shown := s.all(); strings.Count(shown, "PullImage i:1") != 1 {
+		t.Errorf("an image that is there is pulled again:\n%s", shown)
+	}
 	if err := end(); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(front); !os.IsNotExist(err) {
 		t.Error("the directory is left behind:", err)
+	}
+}
+
+// TestHoldControlLoop has a plugin raise the quota of a container that is throttled.
+func TestHoldControlLoop(t *testing.T) {
+	front := filepath.Join(t.TempDir(), "demo")
+	s, end := hold(t, Options{Hold: front})
+	s.want(t, "StartContainer web")
+	write(t, filepath.Join(front, "plugins.d", "20-cpu-burst.json"), `{"config": {"policy": "cfsQuotaBurstOnly"}, "grant": ["cgroup.read", "update.others", "pod.limits"]}`)
+	write(t, filepath.Join(front, "plugins.d", "20-cpu-burst.wasm"), string(plugins.CPUBurst))
+	s.want(t, "plugin loaded: cpu-burst", "cpu.max: 50000 100000 -> 60000", "cpu.max: 60000 -> 72000")
+	if err := end(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -123,6 +170,7 @@ func TestHoldDenied(t *testing.T) {
 	}
 	write(t, filepath.Join(front, "plugins.d", "10-lacking.wasm"), string(module))
 	s.want(t, "needs")
+	touch(t, filepath.Join(front, "pod.yaml"))
 	s.want(t, "refused plugin 10-lacking")
 	if err := end(); err != nil {
 		t.Error(err)
@@ -140,7 +188,9 @@ func TestHoldRefused(t *testing.T) {
 	s.want(t, "Pod shop/web", "StartContainer web")
 	dropped := filepath.Join(front, "plugins.d", "10-reject.wasm")
 	write(t, dropped, string(reject))
-	s.want(t, "plugin loaded: reject", "failed")
+	s.want(t, "plugin loaded: reject")
+	touch(t, filepath.Join(front, "pod.yaml"))
+	s.want(t, "failed")
 	if err := os.Remove(dropped); err != nil {
 		t.Fatal(err)
 	}

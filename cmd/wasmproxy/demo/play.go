@@ -31,7 +31,8 @@ func (s *session) play(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.runContainer(ctx, pod, "plain", expect{}); err != nil {
+	plain, err := s.runContainer(ctx, pod, "plain", expect{})
+	if err != nil {
 		return err
 	}
 	s.title("2. A plugin arrives while the proxy runs, and sets what CRI has no field for")
@@ -55,7 +56,7 @@ func (s *session) play(ctx context.Context) error {
 		return err
 	}
 	s.title("5. The pod ends")
-	return s.end(ctx, pod, tuned, contested)
+	return s.end(ctx, pod, plain, tuned, contested)
 }
 
 // expect is what a container's life has to show.
