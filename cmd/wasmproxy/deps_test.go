@@ -99,6 +99,7 @@ var onlyImporters = map[string]string{
 	"gopkg.in/natefinch/lumberjack":     "runtime/observe/audit",
 	"github.com/godbus/dbus":            "runtime/cgroup/systemd",
 	"github.com/moby/sys/mountinfo":     "runtime/cgroup",
+	"github.com/google/pprof":           "cmd/wasmproxy",
 	"github.com/prometheus":             "runtime/observe/metrics",
 	"go.opentelemetry.io":               "runtime/observe/tracing",
 	"golang.org/x/net":                  "runtime/daemon",

@@ -19,6 +19,7 @@ import (
 
 func benchCommand() *cobra.Command {
 	var f eventFlags
+	var profile string
 	n := 2000
 	cmd := &cobra.Command{
 		Use:   "bench X.wasm --event FILE [--hook HOOK]",
@@ -32,19 +33,25 @@ func benchCommand() *cobra.Command {
   Instantiate  making one more instance that is ready for events
   Reset        putting an instance's memory back
 
-The event is as in plugin run. Allocations are the proxy's, not the guest's.`,
+The event is as in plugin run. Allocations are the proxy's, not the guest's.
+
+--profile writes where the hook used fuel, by function, in the format of pprof, from
+one more call. plugin build --debug gives functions their names.`,
 		Example: `  wasmproxy plugin bench x.wasm --hook PreCreateContainer --event pod.yaml > old.txt
-  benchstat old.txt new.txt`,
+  benchstat old.txt new.txt
+  wasmproxy plugin bench x.wasm --event calls.json --profile fuel.pprof
+  go tool pprof -top fuel.pprof`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if n < 1 {
 				return wrongUsage("-n: must be greater than 0, got %d", n)
 			}
-			return bench(cmd, &f, args[0], n)
+			return bench(cmd, &f, args[0], n, profile)
 		},
 	}
 	f.register(cmd)
 	cmd.Flags().IntVarP(&n, "number", "n", n, "how often the event happens")
+	cmd.Flags().StringVar(&profile, "profile", "", "write to this `file` where the hook used fuel, for go tool pprof")
 	return cmd
 }
 
@@ -57,7 +64,7 @@ type bencher struct {
 	loaded simulate.LoadOptions // what it was loaded with
 }
 
-func bench(cmd *cobra.Command, f *eventFlags, path string, n int) error {
+func bench(cmd *cobra.Command, f *eventFlags, path string, n int, profile string) error {
 	t, err := f.try(cmd, path)
 	if err != nil {
 		return err
@@ -69,7 +76,10 @@ func bench(cmd *cobra.Command, f *eventFlags, path string, n int) error {
 	if err := b.calls(ctx); err != nil {
 		return err
 	}
-	return b.loads(ctx)
+	if err := b.loads(ctx); err != nil || profile == "" {
+		return err
+	}
+	return b.profile(ctx, profile)
 }
 
 // calls measures the call and, in the same calls, the hook.

@@ -56,6 +56,8 @@ type call struct {
 	output    output
 	random    *rand.ChaCha8 // nil until it is used
 
+	profile *running // nil: no profile, or nothing noted yet
+
 	watch plugin.CallWatcher // nil: nobody watches the call
 	noted []byte             // of what a host function has written last, if somebody does
 }
