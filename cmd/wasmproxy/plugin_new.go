@@ -28,9 +28,7 @@ The templates are
   boost         doubles the CPU quota of pods that ask for it
   control-loop  looks at all containers every ten seconds, and sets a cgroup file
   inject        gives containers a mount and a variable
-  policy        refuses pods, by its configuration
-
-All but boost are for Go and TinyGo.`,
+  policy        refuses pods, by its configuration`,
 		Example: `  wasmproxy plugin new --lang tinygo cpu-boost
   cd cpu-boost
   wasmproxy plugin build && wasmproxy plugin test
@@ -40,7 +38,7 @@ All but boost are for Go and TinyGo.`,
 			if !slices.Contains(scaffold.Langs(), lang) {
 				return wrongUsage("--lang: unknown language %q; the languages are %s", lang, strings.Join(scaffold.Langs(), ", "))
 			}
-			if err := scaffold.CheckTemplate(template, lang); err != nil {
+			if err := scaffold.CheckTemplate(template); err != nil {
 				return wrongUsage("--template: %v", err)
 			}
 			dir := filepath.Clean(args[0])

@@ -26,9 +26,8 @@ func Langs() []string { return slices.Clone(langs) }
 // kind is a template: what the plugin is to do.
 type kind struct {
 	name  string
-	langs []string // that it is written in
-	what  string   // the plugin does
-	event string   // how plugin run tries it
+	what  string // the plugin does
+	event string // how plugin run tries it
 }
 
 // Default is the template without a choice.
@@ -36,10 +35,10 @@ const Default = "boost"
 
 // kinds are in template/kind.
 var kinds = []kind{
-	{Default, langs, "doubles the CPU quota of pods with the annotation `example.com/boost: 2x`", "--hook PreCreateContainer --event pod.yaml"},
-	{"control-loop", []string{"go", "tinygo"}, "lets containers that wait for CPU time save and spend quota: a control loop", "--event testdata/tick.json"},
-	{"inject", []string{"go", "tinygo"}, "gives containers of pods with the annotation `example.com/node-certs: \"true\"` the node's CA certificates", "--hook PreCreateContainer --event pod.yaml"},
-	{"policy", []string{"go", "tinygo"}, "refuses pods without the labels that its configuration names", "--hook PreRunPodSandbox --event pod.yaml"},
+	{Default, "doubles the CPU quota of pods with the annotation `example.com/boost: 2x`", "--hook PreCreateContainer --event pod.yaml"},
+	{"control-loop", "lets containers that wait for CPU time save and spend quota: a control loop", "--event testdata/tick.json"},
+	{"inject", "gives containers of pods with the annotation `example.com/node-certs: \"true\"` the node's CA certificates", "--hook PreCreateContainer --event pod.yaml"},
+	{"policy", "refuses pods without the labels that its configuration names", "--hook PreRunPodSandbox --event pod.yaml"},
 }
 
 // Templates returns the names of the templates.
@@ -50,14 +49,10 @@ func Templates() (names []string) {
 	return names
 }
 
-// CheckTemplate says why there is no such template for a language.
-func CheckTemplate(template, lang string) error {
-	at := slices.IndexFunc(kinds, func(k kind) bool { return k.name == template })
-	if at < 0 {
+// CheckTemplate says why there is no such template.
+func CheckTemplate(template string) error {
+	if !slices.Contains(Templates(), template) {
 		return fmt.Errorf("unknown template %q; the templates are %s", template, strings.Join(Templates(), ", "))
-	}
-	if !slices.Contains(kinds[at].langs, lang) {
-		return fmt.Errorf("the template %s is not there for %q; its languages are %s", template, lang, strings.Join(kinds[at].langs, ", "))
 	}
 	return nil
 }
@@ -83,7 +78,7 @@ func CheckName(name string) error {
 
 // Write writes the plugin into dir, which must be empty or not there.
 func Write(dir, name, lang, template string) error {
-	if err := errors.Join(CheckName(name), CheckTemplate(template, lang)); err != nil {
+	if err := errors.Join(CheckName(name), CheckTemplate(template)); err != nil {
 		return err
 	}
 	if found, err := os.ReadDir(dir); err == nil && len(found) > 0 {
@@ -99,11 +94,8 @@ func Write(dir, name, lang, template string) error {
 	if lang == "tinygo" { // the same source
 		source = "go"
 	}
-	for _, root := range []string{"template/all", "template/" + source, "template/kind/" + template + "/all"} {
+	for _, root := range []string{"template/all", "template/" + source, "template/kind/" + template + "/all", "template/kind/" + template + "/" + source} {
 		w.templates(root)
-	}
-	if source == "go" { // the other languages have the default template alone
-		w.templates("template/kind/" + template + "/go")
 	}
 	w.sdk(source)
 	return w.err
