@@ -96,6 +96,10 @@ var Functions = []Function{
 
 	// Files of many pods and containers at once. It returns a length.
 	{"cgroup_read", i32s("objects", "objects_len", "files", "files_len", "buf", "cap"), I32, CgroupRead},
+
+	// Taking back, and with whom a change conflicts. withdraw returns 0, and conflict a length.
+	{"withdraw", i32s("object", "field", "key", "key_len"), I32, 0},
+	{"conflict", i32s("buf", "cap"), I32, 0},
 }
 
 // Export is what a guest exports.

@@ -114,7 +114,8 @@ func shown(t *testing.T, c sdktest.Case) []string {
 func callGetters(v reflect.Value) []string {
 	var names []string
 	for m, method := range v.Methods() {
-		if strings.HasPrefix(m.Name, "Set") || strings.HasPrefix(m.Name, "Delete") || slices.Contains([]string{"Reject", "ReadCgroup", "ReadQoSCgroup", "Reported"}, m.Name) {
+		changes := func(prefix string) bool { return strings.HasPrefix(m.Name, prefix) }
+		if slices.ContainsFunc([]string{"Set", "Delete", "Withdraw"}, changes) || slices.Contains([]string{"Reject", "ReadCgroup", "ReadQoSCgroup", "Reported"}, m.Name) {
 			continue
 		}
 		result := method.Call(arguments(m.Name, method.Type()))[0]

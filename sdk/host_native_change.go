@@ -5,6 +5,7 @@ package sdk
 import (
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/sdk/internal/native"
@@ -129,10 +130,75 @@ func hostCgroupSet(o abi.Object, file, v string) int32 {
 	return ask(o, " cgroup file "+file, v, abi.CgroupWrite, abi.CgroupWritable(o), object(o) != nil, abi.OK)
 }
 
+func hostWithdraw(o abi.Object, f abi.Field, key string) int32 {
+	kind := o
+	if of := object(o); of != nil {
+		kind = of.Kind
+	}
+	target, needs, hooks, handles := " cgroup file "+key, abi.CgroupWrite, abi.CgroupWritable(o), object(o) != nil
+	if f != 0 {
+		info, ok := abi.FieldOf(kind, f)
+		keyed := info.Type == abi.Map || info.Type == abi.Set
+		switch {
+		case !ok:
+			return int32(abi.NotFound)
+		case keyed != (key != ""):
+			return int32(abi.Invalid)
+		}
+		target, needs, hooks, handles = "."+info.Name, info.Writing, info.Writable, abi.HandleWritable(info)
+		if keyed {
+			target += "[" + strconv.Quote(key) + "]"
+		}
+	}
+	name, errno := allowed(o, needs, hooks, handles)
+	if errno != abi.OK {
+		return int32(errno)
+	}
+	delete(host().Changes, name+target)
+	held := heldAs(o, target)
+	if delete(host().Holds, held); host().Held[held] {
+		host().Changes[name+target] = native.Withdrawn
+	}
+	return 0
+}
+
+func hostConflict(buf unsafe.Pointer, size int32) int32 {
+	return answer(buf, size, "earlier", foundIf(host().Conflict, 0))
+}
+
+// heldAs is the name of a target that outlives a call; "" of others.
+func heldAs(o abi.Object, target string) string {
+	of := object(o)
+	lasts := strings.HasPrefix(target, " cgroup file ") || strings.HasPrefix(target, ".resources.")
+	if of == nil || !lasts {
+		return ""
+	}
+	return of.Kind.String() + "(" + of.ID() + ")" + target
+}
+
 // ask notes a change of an object: of the event's own in these hooks, and on a handle where
 // it may be and the call is not about the same object. errno tells what is wrong with the
 // change itself.
 func ask(o abi.Object, target, v string, needs abi.Capability, hooks abi.HookSet, handles bool, errno abi.Errno) int32 {
+	name, forbidden := allowed(o, needs, hooks, handles)
+	first, taken := host().Earlier[name+target]
+	switch {
+	case forbidden != abi.OK:
+		return int32(forbidden)
+	case errno == abi.OK && taken && first != v:
+		host().Conflict = true
+		return int32(abi.Conflict)
+	case errno == abi.OK:
+		host().Changes[name+target] = v
+		if held := heldAs(o, target); held != "" {
+			host().Holds[held] = true
+		}
+	}
+	return int32(errno)
+}
+
+// allowed names an object, and tells why the plugin may not change it.
+func allowed(o abi.Object, needs abi.Capability, hooks abi.HookSet, handles bool) (name string, errno abi.Errno) {
 	name, writable := o.String(), hooks.Has(host().Hook)
 	if of := object(o); o >= abi.FirstHandle && of != nil {
 		switch host().Hook.Info().Phase {
@@ -145,16 +211,11 @@ func ask(o abi.Object, target, v string, needs abi.Capability, hooks abi.HookSet
 		}
 		name = of.Kind.String() + "(" + of.ID() + ")"
 	}
-	first, taken := host().Earlier[name+target]
 	switch {
 	case lacks(needs) || o >= abi.FirstHandle && lacks(abi.UpdateOthers):
-		return int32(abi.Denied)
+		return name, abi.Denied
 	case !writable:
-		return int32(abi.ReadOnly)
-	case errno == abi.OK && taken && first != v:
-		return int32(abi.Conflict)
-	case errno == abi.OK:
-		host().Changes[name+target] = v
+		return name, abi.ReadOnly
 	}
-	return int32(errno)
+	return name, abi.OK
 }

@@ -139,3 +139,11 @@ func hostFeature(feature abi.Feature) int32
 //go:wasmimport wp1 cgroup_read
 //go:noescape
 func hostCgroupRead(objects string, files string, buf unsafe.Pointer, size int32) int32
+
+//go:wasmimport wp1 withdraw
+//go:noescape
+func hostWithdraw(object abi.Object, field abi.Field, key string) int32
+
+//go:wasmimport wp1 conflict
+//go:noescape
+func hostConflict(buf unsafe.Pointer, size int32) int32

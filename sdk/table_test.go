@@ -91,6 +91,61 @@ func TestSettersAreTheTable(t *testing.T) {
 	}
 }
 
+// TestWithdrawReachesTheTable calls every setter of every event, and withdraws what the table says is writable in that hook.
+func TestWithdrawReachesTheTable(t *testing.T) {
+	for _, info := range abi.Hooks {
+		t.Run(info.Name, func(t *testing.T) {
+			register(t, func() {
+				onHook(t, Plugin("p", "1").Needs(all()...), info.Hook, func(event reflect.Value) error {
+					return errors.Join(callSetters(t, event), withdrawAll(info.Hook, event))
+				})
+			})
+			changes, err := everything(info.Hook).Call(t, sdktest.Native(t, "", nil))
+			if err != nil || len(changes) > 0 {
+				t.Errorf("error %v, and not withdrawn are %v", err, changes)
+			}
+		})
+	}
+}
+
+func withdrawAll(hook abi.Hook, event reflect.Value) (err error) {
+	for _, info := range abi.Fields {
+		if !info.Writable.Has(hook) {
+			continue
+		}
+		keys := []string{""}
+		if info.Type == abi.Map || info.Type == abi.Set {
+			keys = keys[:0]
+			for _, target := range targets(info) {
+				keys = append(keys, strings.Split(target, `"`)[1])
+			}
+		}
+		for _, key := range keys {
+			switch of := event.Interface().(type) {
+			case *PrePullImage:
+				err = errors.Join(err, of.WithdrawImage())
+			case interface{ Pod() Pod }:
+				if info.Object == abi.Pod {
+					err = errors.Join(err, of.Pod().Withdraw(info.Field, key))
+				} else {
+					err = errors.Join(err, event.Interface().(withdrawer).Withdraw(info.Field, key))
+				}
+			default:
+				err = errors.Join(err, event.Interface().(withdrawer).Withdraw(info.Field, key))
+			}
+		}
+	}
+	if abi.CgroupWritable(hook.Info().Object).Has(hook) {
+		err = errors.Join(err, event.Interface().(withdrawer).WithdrawCgroup("cpu.idle"))
+	}
+	return err
+}
+
+type withdrawer interface {
+	Withdraw(field abi.Field, key string) error
+	WithdrawCgroup(file string) error
+}
+
 // TestFoundSettersAreTheTable does the same for what was looked up.
 func TestFoundSettersAreTheTable(t *testing.T) {
 	register(t, func() {

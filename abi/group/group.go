@@ -30,7 +30,7 @@ var All = []Group{
 		Functions: []string{
 			"get", "get_i64", "map_get", "map_dump", "list_dump",
 			"set_i64", "set_bytes", "map_set", "map_del", "list_set", "list_add", "list_del",
-			"reject", "fail", "abort", "config", "log", "log_level", "now", "random", "feature",
+			"withdraw", "conflict", "reject", "fail", "abort", "config", "log", "log_level", "now", "random", "feature",
 		},
 		Writing: []abi.Capability{
 			0, abi.WriteResources, abi.WriteUnified, abi.WriteAnnotations,

@@ -31,6 +31,10 @@ func (l *Ledger) Updated(id ID, u Update) {
 		}
 	}
 	for _, a := range u.Asked {
+		if a.Ends {
+			o.end(a.Target, a.Plugin)
+			continue
+		}
 		v := o.value(a.Target)
 		if v.Kubelet == nil {
 			if value, ok := u.Kubelet[a.Target]; ok {

@@ -119,12 +119,13 @@ func NewLedger() *Ledger {
 	return &Ledger{observer: observe.Discard(), pods: map[string]*pod{}, ignored: map[string]error{}}
 }
 
-// Asked is a wish for a target.
+// Asked is a wish for a target, or the end of one.
 type Asked struct {
 	Target Target
 	Wish
 	Same Target // another name for the same value; a wish of the plugin for that ends. Empty: there is none
 	Sent bool   // it is a field, and the runtime is about to be sent the value
+	Ends bool   // the plugin has withdrawn its wish, which has no value then
 	// Has is what the runtime has of a field, which is kubelet's value if that is not known. nil: that is known, or
 	// it is a file.
 	Has *string
@@ -143,7 +144,11 @@ func (l *Ledger) Ask(id ID, asked ...Asked) (revert func()) {
 	o.called = true
 	former := make([]formerly, len(asked))
 	for i, a := range asked {
-		former[i].same = o.end(a.Same, a.Plugin)
+		if a.Ends {
+			former[i].wish, former[i].place = o.end(a.Target, a.Plugin)
+			continue
+		}
+		former[i].same, _ = o.end(a.Same, a.Plugin)
 		v := o.value(a.Target)
 		if a.Has != nil && v.Kubelet == nil {
 			v.Kubelet, v.Last = a.Has, *a.Has
@@ -157,18 +162,24 @@ func (l *Ledger) Ask(id ID, asked ...Asked) (revert func()) {
 	return func() { l.revert(id, asked, former) }
 }
 
-// formerly are the wishes of a plugin that a later one has replaced; nil: there was none.
-type formerly struct{ wish, same *Wish }
+// formerly are the wishes of a plugin that a later one has replaced, or that it has withdrawn; nil: there was none.
+type formerly struct {
+	wish, same *Wish
+	place      int // of wish, if it was withdrawn
+}
 
 func (l *Ledger) revert(id ID, asked []Asked, former []formerly) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	o := l.find(id)
-	if o == nil {
-		return
-	}
+	o := l.object(id) // a wish that was withdrawn may have been all that there was
 	o.called = true
 	for i, a := range slices.Backward(asked) {
+		if a.Ends {
+			if former[i].wish != nil {
+				o.value(a.Target).restore(*former[i].wish, former[i].place)
+			}
+			continue
+		}
 		v := o.values[a.Target]
 		if v != nil && v.revert(a.Wish, former[i].wish) && former[i].same != nil {
 			o.value(a.Same).ask(*former[i].same)
@@ -181,16 +192,28 @@ func (l *Ledger) revert(id ID, asked []Asked, former []formerly) {
 	l.changed(id)
 }
 
-// Owner returns the wish that holds for a target; false if no plugin has one.
-func (l *Ledger) Owner(id ID, target Target) (Wish, bool) {
+// Owner returns the wish that holds for a target, apart from those of some plugins; false if no plugin has one.
+func (l *Ledger) Owner(id ID, target Target, without ...string) (Wish, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if o := l.find(id); o != nil {
-		if v := o.values[target]; v != nil && len(v.Wishes) > 0 {
-			return v.Wishes[0], true
+		if v := o.values[target]; v != nil {
+			for _, w := range v.Wishes {
+				if !slices.Contains(without, w.Plugin) {
+					return w, true
+				}
+			}
 		}
 	}
 	return Wish{}, false
+}
+
+// Wants reports whether a plugin has a wish for a target.
+func (l *Ledger) Wants(id ID, target Target, plugin string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.find(id)
+	return o != nil && o.values[target] != nil && o.values[target].wishOf(plugin) >= 0
 }
 
 // Withdraw ends the wishes for which end returns true, and returns the objects that had one.

@@ -24,8 +24,8 @@ type Origin struct {
 // Files are the wishes for cgroup files among the changes of one object.
 func (o Origin) Files(changes []plugin.Owned, of abi.Object) (asked []Asked) {
 	for k := range changes {
-		if c := &changes[k].Change; c.Op == plugin.WriteFile && c.Object == of {
-			asked = append(asked, Asked{Target: TargetOf(c), Wish: o.wish(&changes[k]), Same: sameFile(c.Key)})
+		if c := &changes[k].Change; c.IsFile() && c.Object == of {
+			asked = append(asked, Asked{Target: TargetOf(c), Wish: o.wish(&changes[k]), Same: sameFile(c.Key), Ends: c.Op == plugin.Withdraw})
 		}
 	}
 	return asked
@@ -39,7 +39,7 @@ func (o Origin) Fields(changes []plugin.Owned, of abi.Object, has map[Target]str
 		if c.Object != of || !OfResource(c) {
 			continue
 		}
-		a := Asked{Target: TargetOf(c), Wish: o.wish(&changes[k])}
+		a := Asked{Target: TargetOf(c), Wish: o.wish(&changes[k]), Ends: c.Op == plugin.Withdraw}
 		if value, ok := has[a.Target]; ok {
 			a.Has = &value
 		}
@@ -55,12 +55,12 @@ func (o Origin) wish(of *plugin.Owned) Wish {
 
 // OfResource reports whether a change is one of a container's resources, and not of a file.
 func OfResource(c *plugin.Change) bool {
-	return c.Op != plugin.WriteFile && c.Kind() == abi.Container && c.Field >= abi.Resources
+	return !c.IsFile() && c.Kind() == abi.Container && c.Field >= abi.Resources
 }
 
 // TargetOf is the ledger's name of what a change of a file or resource sets.
 func TargetOf(c *plugin.Change) Target {
-	if c.Op == plugin.WriteFile {
+	if c.IsFile() {
 		return File(c.Key)
 	}
 	return fieldTarget(c.Field, c.Key)
@@ -94,15 +94,16 @@ func sameFile(name string) Target {
 	return ""
 }
 
-// Opposed returns the plugin whose wish holds for what a change sets, if that wants another value; "" if there is none.
-func (e *Enforcer) Opposed(o crifield.Object, c *plugin.Change) (first string) {
+// Opposed returns the plugin whose wish holds for what a change sets, apart from those of some plugins, if that wants another
+// value; "" if there is none.
+func (e *Enforcer) Opposed(o crifield.Object, c *plugin.Change, without ...string) (first string) {
 	id := e.ID(o)
 	if same := sameFile(c.Key); c.Op == plugin.WriteFile && same != "" {
-		if w, ok := e.Ledger.Owner(id, same); ok {
+		if w, ok := e.Ledger.Owner(id, same, without...); ok {
 			return w.Plugin
 		}
 	}
-	if w, ok := e.Ledger.Owner(id, TargetOf(c)); ok && w.Value != ValueOf(c) {
+	if w, ok := e.Ledger.Owner(id, TargetOf(c), without...); ok && w.Value != ValueOf(c) {
 		return w.Plugin
 	}
 	return ""

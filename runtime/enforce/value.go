@@ -37,21 +37,34 @@ func (v *Value) refusedAt(held string) bool {
 	return v.Failed != nil && v.Failed.noRetry && v.Failed.held == held
 }
 
-// end ends the wish of a plugin for a target, and returns it; nil if there was none.
-func (o *object) end(t Target, plugin string) (former *Wish) {
+// end ends the wish of a plugin for a target, and returns it with its place among the wishes; nil if there was none.
+func (o *object) end(t Target, plugin string) (former *Wish, place int) {
 	v := o.values[t]
 	if v == nil {
-		return nil
+		return nil, 0
 	}
-	i := slices.IndexFunc(v.Wishes, func(w Wish) bool { return w.Plugin == plugin })
+	i := v.wishOf(plugin)
 	if i < 0 {
-		return nil
+		return nil, 0
 	}
 	w := v.Wishes[i]
 	v.Wishes = slices.Delete(v.Wishes, i, i+1)
 	v.renewed()
 	o.dropUnused(t)
-	return &w
+	return &w, i
+}
+
+// wishOf is the place of a plugin's wish; negative if it has none.
+func (v *Value) wishOf(plugin string) int {
+	return slices.IndexFunc(v.Wishes, func(w Wish) bool { return w.Plugin == plugin })
+}
+
+// restore takes a wish that was ended back, in its place, unless the plugin has another one by now.
+func (v *Value) restore(w Wish, place int) {
+	if v.wishOf(w.Plugin) < 0 {
+		v.Wishes = slices.Insert(v.Wishes, min(place, len(v.Wishes)), w)
+		v.renewed()
+	}
 }
 
 // revert puts the former wish in the place of w, or takes w away if there was none. It reports

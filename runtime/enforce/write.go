@@ -23,7 +23,14 @@ func (e *Enforcer) Ask(target crifield.Object, asked []Asked) (revert func(), an
 		return nil, false
 	}
 	id := e.ID(target)
-	revert = e.Ledger.Ask(id, asked...)
+	undo := e.Ledger.Ask(id, asked...)
+	revert = func() {
+		had := e.Ledger.Has(id)
+		undo()
+		if gone := target.Container != nil && !e.Known(id); gone && !had { // a wish that was withdrawn is no record's any more
+			e.Ledger.Remove(id)
+		}
+	}
 	if target.Container != nil && !e.Known(id) { // a removal that the store hears of from here on drops the record
 		revert()
 		return nil, false

@@ -6,12 +6,15 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// Apply implements plugin.Subject. Cgroup files are no part of a message: they
-// are written by the caller.
+// Apply implements plugin.Subject. Cgroup files and what is withdrawn are no part of a message: the
+// caller carries them out.
 func (e *event) Apply(changes []plugin.Owned) {
 	for i := range changes {
 		c := &changes[i].Change
-		if c.Op == plugin.WriteFile {
+		if c.Op == plugin.Withdraw {
+			e.withdrawn = append(e.withdrawn, changes[i])
+		}
+		if c.IsFile() || c.Op == plugin.Withdraw {
 			continue
 		}
 		e.noteBefore(c)

@@ -27,6 +27,7 @@ type event struct {
 	sent      *crifield.Container // what an update sends of container, which has more
 	before    []fieldBefore       // resources of containers that plugins have changed
 	few       [3]fieldBefore      // where before is, as long as it is short
+	withdrawn []plugin.Owned      // what plugins want no longer
 	handles   handles             // what the event handed out
 	round     round               // of the node's pods
 	limits    map[podFile]string  // of pods, as they were read
@@ -165,7 +166,7 @@ func unmade(o crifield.Object) bool {
 // Opposed implements plugin.Remembering. A resource that kubelet gives a new value in this call
 // has no plugin's any more.
 func (e *event) Opposed(c *plugin.Change) (first string) {
-	file := c.Op == plugin.WriteFile
+	file := c.IsFile()
 	if !file && !enforce.OfResource(c) {
 		return ""
 	}
@@ -173,7 +174,7 @@ func (e *event) Opposed(c *plugin.Change) (first string) {
 	if unmade(o) {
 		return ""
 	}
-	first = e.host.Enforcer.Opposed(o, c)
+	first = e.host.Enforcer.Opposed(o, c, e.withdrew(c)...)
 	updated := e.sent != nil && !file && o.Container.ID == e.container.ID
 	if updated && first != "" {
 		target := enforce.TargetOf(c)
@@ -182,6 +183,25 @@ func (e *event) Opposed(c *plugin.Change) (first string) {
 		}
 	}
 	return first
+}
+
+// withdrew returns the plugins that have withdrawn in this event what a change sets.
+func (e *event) withdrew(c *plugin.Change) (plugins []string) {
+	for i := range e.withdrawn {
+		if w := &e.withdrawn[i]; enforce.TargetOf(&w.Change) == enforce.TargetOf(c) && w.Change.SameObject(c) {
+			plugins = append(plugins, w.Plugin)
+		}
+	}
+	return plugins
+}
+
+// Holds implements plugin.Remembering.
+func (e *event) Holds(by string, c *plugin.Change) bool {
+	if !c.IsFile() && !enforce.OfResource(c) {
+		return false
+	}
+	o := e.object(c.Object)
+	return !unmade(o) && e.host.Ledger.Wants(e.host.Enforcer.ID(o), enforce.TargetOf(c), by)
 }
 
 // PodLimit implements plugin.PodLimiter: kubelet's limit, also while it is lifted. The file is read once in an event.

@@ -130,8 +130,8 @@ func (i *interceptor) intercept(ctx context.Context, of *cri.Call, next cri.Next
 		err = c.pre(ctx, hookCtx)
 	}
 	if err == nil {
-		c.repeatWishes()
 		c.askAhead()
+		c.repeatWishes()
 	}
 	if c.Cut.hasBegun() {
 		return c.passCut(ctx, next)
@@ -255,7 +255,7 @@ func (c *call) pre(ctx, hookCtx context.Context) error {
 	}
 	c.owned = owned
 	for _, o := range owned {
-		c.dirty = c.dirty || o.Change.Op != plugin.WriteFile && o.Change.Object < abi.FirstHandle
+		c.dirty = c.dirty || o.Change.OfMessage()
 	}
 	if r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest); ok {
 		c.dirty = nameWithIdle(r, c.event.container.Resources.Now, owned) || c.dirty

@@ -38,6 +38,7 @@ type Adjustment struct {
 	bytes     int // of their keys and values
 	rejection *Rejection
 	conflict  *ConflictError // the first that was answered to the plugin
+	opponent  string         // the plugin that the last one was with
 	refusals  []*WriteError  // some of them; see Refused
 	secrets   *redaction     // nil until the plugin says something
 	called    observe.HookCalled
@@ -120,6 +121,32 @@ func (a *Adjustment) WriteFile(o abi.Object, file, v string) error {
 	return a.Add(Change{Op: WriteFile, Object: o, Key: file, Text: v})
 }
 
+// Withdraw takes back what the plugin has asked for of a field, of its entry or element with the key, or, with
+// field 0, of the cgroup file that the key names: in this call, as if it had not asked, and in earlier ones.
+// gone is how many changes it went through.
+func (a *Adjustment) Withdraw(o abi.Object, f abi.Field, key string) (gone int, err error) {
+	c := a.placed(Change{Op: Withdraw, Object: o, Field: f, Key: key})
+	if err := a.checkWithdrawal(&c); err != nil {
+		return 0, a.keep(err)
+	}
+	gone = len(a.changes)
+	a.changes = slices.DeleteFunc(a.changes, func(own Owned) bool {
+		same := own.Change.SameTarget(&c)
+		if same {
+			a.bytes -= own.Change.size()
+		}
+		return same
+	})
+	if earlier, ok := a.event.(Remembering); ok && earlier.Holds(a.of.ID, &c) {
+		c.own()
+		a.changes = append(a.changes, Owned{a.of.ID, a.of.Policy, c})
+	}
+	return gone, nil
+}
+
+// Opponent returns the plugin with which the last change that was refused with CONFLICT conflicts; "" if none was.
+func (a *Adjustment) Opponent() string { return a.opponent }
+
 // Reject refuses the call. code is abi.RejectFailedPrecondition or its like, 0
 // standing for that one. Only Pre hooks can refuse: a pod must be killable, and
 // what has happened cannot be refused.
@@ -142,11 +169,7 @@ func (a *Adjustment) Reject(code uint32, reason string) error {
 // Add checks a change, in its place among the others, and keeps a copy of it if it is allowed: its texts
 // may be lent. The other methods are forms of it.
 func (a *Adjustment) Add(c Change) error {
-	if c.Object >= abi.FirstHandle && a.event != nil {
-		if kind := a.event.Kind(c.Object); kind < abi.FirstHandle {
-			c.Of, c.Own = kind, a.event.Own(c.Object)
-		}
-	}
+	c = a.placed(c)
 	most := maxChanges
 	if a.hook == abi.Tick {
 		most = tickMost
@@ -170,7 +193,7 @@ func (a *Adjustment) Add(c Change) error {
 			conflict = a.claimEarlier(added)
 		}
 		if conflict != nil {
-			err = conflict
+			err, a.opponent = conflict, conflict.First
 			if a.conflict == nil {
 				conflict.Change.own()
 				a.conflict = conflict
@@ -187,12 +210,24 @@ func (a *Adjustment) Add(c Change) error {
 	return nil
 }
 
+// placed has a change of a handle know what that stands for.
+func (a *Adjustment) placed(c Change) Change {
+	if c.Object >= abi.FirstHandle && a.event != nil {
+		if kind := a.event.Kind(c.Object); kind < abi.FirstHandle {
+			c.Of, c.Own = kind, a.event.Own(c.Object)
+		}
+	}
+	return c
+}
+
 // Remembering is an Event that remembers which plugins have set cgroup files and resources in
 // earlier hooks.
 type Remembering interface {
 	// Opposed returns the plugin from which the cgroup file or resource has its value, if the
-	// change wants another value; "" if there is none.
+	// change wants another value; "" if there is none. What a plugin has withdrawn in this event is not its any more.
 	Opposed(c *Change) (plugin string)
+	// Holds reports whether a plugin has asked for a value of what the change withdraws.
+	Holds(plugin string, c *Change) bool
 }
 
 // claimEarlier returns the conflict that c would be with what another plugin has set in an
@@ -238,6 +273,9 @@ func (o *owners) record(changes []Owned) {
 		*o = owners{}
 	}
 	for _, c := range changes {
+		if c.Change.Op == Withdraw { // it owns nothing
+			continue
+		}
 		for _, s := range c.Change.slots(make([]slot, 0, maxSlots)) {
 			if first, taken := (*o)[s]; !taken || first.Plugin == c.Plugin {
 				(*o)[s] = c

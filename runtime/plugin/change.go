@@ -22,6 +22,7 @@ const (
 	SetList                     // Field := Elements()
 	AddElement                  // the element of Field with Key := Text
 	DeleteElement               // delete the element of Field with Key
+	Withdraw                    // the plugin no longer wants what it has asked for of Field, or of cgroup file Key, in an earlier hook
 )
 
 // Change is one thing that a plugin wants.
@@ -31,7 +32,7 @@ type Change struct {
 	Raises bool       // it is a limit of a container above its pod's, which is to be raised with it
 	Object abi.Object // whose field or file: the event's own object, or a handle of the event
 	Of     abi.Object // what the handle stands for, abi.Pod or abi.Container; 0 if Object is none
-	Field  abi.Field  // 0 with WriteFile
+	Field  abi.Field  // 0: the cgroup file Key
 	Key    string     // the map's or element's key, or the cgroup file by its v2 name
 	Int    int64
 	Text   string // of SetList what abi.AppendList makes of the elements; an element that is a record as abi.AppendRecord writes it
@@ -60,7 +61,7 @@ func (c *Change) Target() string {
 	if c.Object >= abi.FirstHandle && c.Object < abi.QOSClass {
 		object = "other " + object
 	}
-	if c.Op == WriteFile {
+	if c.IsFile() {
 		return object + " cgroup file " + c.Key
 	}
 	switch info := FieldOf(c.Kind(), c.Field); {
@@ -71,6 +72,30 @@ func (c *Change) Target() string {
 	default:
 		return object + "." + info.Name
 	}
+}
+
+// IsFile reports whether the change is of a cgroup file by its name, and not of a field.
+func (c *Change) IsFile() bool { return c.Op == WriteFile || c.Op == Withdraw && c.Field == 0 }
+
+// OfMessage reports whether the change alters the call's own message.
+func (c *Change) OfMessage() bool {
+	return !c.IsFile() && c.Op != Withdraw && c.Object < abi.FirstHandle
+}
+
+// SameTarget reports whether two changes are of the same field, entry, element or cgroup file, by the same name of it.
+func (c *Change) SameTarget(d *Change) bool {
+	return c.SameObject(d) && c.IsFile() == d.IsFile() && c.Field == d.Field && c.Key == d.Key
+}
+
+// SameObject reports whether two changes of an event are of the same object.
+func (c *Change) SameObject(d *Change) bool { return c.owner() == d.owner() }
+
+// owner is whose field or file it is: the event's own object, also if that was named by a handle.
+func (c *Change) owner() abi.Object {
+	if c.Own {
+		return c.Of
+	}
+	return c.Object
 }
 
 // EndsIdle reports whether the change sets the cgroup file cpu.idle to 0.
@@ -95,9 +120,14 @@ func (c *Change) size() int { return len(c.Key) + len(c.Text) }
 // with its arguments, in which kubelet has put the values of $(VARIABLES).
 func (c *Change) Value() string { return c.value(Printable[string]) }
 
+// Withdrawn is the value of a change that withdraws.
+const Withdrawn = "(withdrawn)"
+
 // value is Value with another way to make a text printable, of which it shows so many bytes.
 func (c *Change) value(printable func(text string, limit int) string) string {
 	switch {
+	case c.Op == Withdraw:
+		return Withdrawn
 	case c.Op == SetInt64:
 		return strconv.FormatInt(c.Int, 10)
 	case c.isEnv():
@@ -147,7 +177,7 @@ func (c *Change) needs() abi.CapabilitySet {
 	if c.Object >= abi.FirstHandle {
 		needs = abi.CapabilitySetOf(abi.UpdateOthers)
 	}
-	if c.Op == WriteFile {
+	if c.IsFile() {
 		return needs | abi.CapabilitySetOf(abi.CgroupWrite)
 	}
 	if info := FieldOf(c.Kind(), c.Field); info != nil && info.Writing != 0 {
@@ -171,10 +201,7 @@ const maxSlots = 3
 // slots appends what the change claims to claims: its field, or its file and the fields
 // that set the file.
 func (c *Change) slots(claims []slot) []slot {
-	object := c.Object
-	if c.Own {
-		object = c.Of
-	}
+	object := c.owner()
 	base, file := c.file()
 	if !file {
 		return append(claims, slot{object, c.Field, c.Key})
@@ -193,7 +220,7 @@ func (c *Change) slots(claims []slot) []slot {
 // file reports whether the change is of a cgroup file, by either way, and which
 // block of fields sets the same group's files.
 func (c *Change) file() (base abi.Field, yes bool) {
-	if c.Op == WriteFile {
+	if c.IsFile() {
 		return abi.Resources, true
 	}
 	f, ok := c.resource()

@@ -21,8 +21,8 @@ func (a *Adjustment) check(c *Change) error {
 	if c.size() > maxValue || a.bytes+c.size() > maxTotal {
 		return refused(c, abi.TooLarge, fmt.Sprintf("more than %d KiB of key and value, or %d KiB of all changes of the call", maxValue>>10, maxTotal>>10))
 	}
-	if _, ok := c.Object.OfQOSClass(); ok {
-		return refused(c, abi.ReadOnly, "the cgroup of a QoS class belongs to kubelet, and plugins can only read it")
+	if err := checkClass(c); err != nil {
+		return err
 	}
 	if c.Op == WriteFile {
 		return a.checkFile(c)
@@ -34,11 +34,8 @@ func (a *Adjustment) check(c *Change) error {
 	if !c.Op.fits(info.Type) {
 		return refused(c, abi.Invalid, "the field is of type "+info.Type.String())
 	}
-	if err := a.permit(c); err != nil {
+	if err := a.allowField(c, info); err != nil {
 		return err
-	}
-	if !a.writable(c, info.Writable, abi.HandleWritable(*info)) {
-		return refused(c, abi.ReadOnly, a.readOnly(c, info.Writable))
 	}
 	if c.Op == DeleteEntry && c.Object >= abi.FirstHandle {
 		return refused(c, abi.Unsupported, "an update of another container adds to what it has")
@@ -53,6 +50,43 @@ func (a *Adjustment) check(c *Change) error {
 		return err
 	}
 	return a.checkPodLimit(c)
+}
+
+// checkClass refuses a change of a QoS class.
+func checkClass(c *Change) error {
+	if _, ok := c.Object.OfQOSClass(); ok {
+		return refused(c, abi.ReadOnly, "the cgroup of a QoS class belongs to kubelet, and plugins can only read it")
+	}
+	return nil
+}
+
+// checkWithdrawal says whether the plugin may set what it withdraws, in this hook, whatever the value.
+func (a *Adjustment) checkWithdrawal(c *Change) error {
+	if err := checkClass(c); err != nil {
+		return err
+	}
+	if c.IsFile() {
+		return a.allowFile(c)
+	}
+	info := FieldOf(c.Kind(), c.Field)
+	if info == nil {
+		return refused(c, abi.NotFound, "no field "+strconv.Itoa(int(c.Field)))
+	}
+	if keyed := info.Type == abi.Map || info.Type == abi.Set; keyed != (c.Key != "") {
+		return refused(c, abi.Invalid, "the field is of type "+info.Type.String()+"; maps and sets take a key, and others none")
+	}
+	return a.allowField(c, info)
+}
+
+// allowField refuses a change that the plugin may not make of a field, or not in this hook.
+func (a *Adjustment) allowField(c *Change, info *abi.FieldInfo) error {
+	if err := a.permit(c); err != nil {
+		return err
+	}
+	if !a.writable(c, info.Writable, abi.HandleWritable(*info)) {
+		return refused(c, abi.ReadOnly, a.readOnly(c, info.Writable))
+	}
+	return nil
 }
 
 func (a *Adjustment) checkFormat(c *Change, info *abi.FieldInfo) error {
@@ -126,7 +160,8 @@ func (a *Adjustment) readOnly(c *Change, hooks abi.HookSet) string {
 	return "of other pods and containers only cgroup files and the resources of containers can be changed"
 }
 
-func (a *Adjustment) checkFile(c *Change) error {
+// allowFile refuses a change that the plugin may not make of a cgroup file, or not in this hook.
+func (a *Adjustment) allowFile(c *Change) error {
 	if c.Object >= abi.FirstHandle && c.Of == 0 {
 		return refused(c, abi.NotFound, "no such handle")
 	}
@@ -135,6 +170,13 @@ func (a *Adjustment) checkFile(c *Change) error {
 	}
 	if hooks := abi.CgroupWritable(c.Object); !a.writable(c, hooks, true) {
 		return refused(c, abi.ReadOnly, a.readOnly(c, hooks))
+	}
+	return nil
+}
+
+func (a *Adjustment) checkFile(c *Change) error {
+	if err := a.allowFile(c); err != nil {
+		return err
 	}
 	if a.files == nil {
 		return refused(c, abi.Unsupported, "this node has no cgroup file system that the proxy may write to")

@@ -259,11 +259,7 @@ func wishes(adj *Adjustment, err error) shadowWishes {
 	all := make(shadowWishes, len(adj.changes))
 	for i := range adj.changes {
 		c := &adj.changes[i].Change
-		target := shadowTarget{c.Object, c.Field, c.Key}
-		if c.Own {
-			target.object = c.Of
-		}
-		all[target] = shadowWish{change: c}
+		all[shadowTarget{c.owner(), c.Field, c.Key}] = shadowWish{change: c}
 	}
 	return all
 }

@@ -47,7 +47,7 @@ func (a *Asked) Writes() bool { return Writes(&a.Question) }
 // Writes reports whether a question is to change something, the plugin's own values included.
 func Writes(q *plugin.Question) bool {
 	return slices.Contains([]string{
-		"set_i64", "set_bytes", "map_set", "map_del", "list_set", "list_add", "list_del", "cgroup_set", "kv_set", "kv_del",
+		"set_i64", "set_bytes", "map_set", "map_del", "list_set", "list_add", "list_del", "cgroup_set", "withdraw", "kv_set", "kv_del",
 	}, q.Function.Name)
 }
 
@@ -60,7 +60,7 @@ func (a *Asked) hide(env bool) {
 		a.Hidden = q.Data != nil
 		q.Data = nil
 		return
-	case "map_get", "map_set", "map_del":
+	case "map_get", "map_set", "map_del", "withdraw":
 		secret = secret || q.Args[2].Text == lastApplied
 	case "map_dump":
 	default:

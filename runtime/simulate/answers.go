@@ -209,6 +209,8 @@ func askedChange(of *plugin.Question, env bool, handles map[string]string) (targ
 		c.Key = elementKey(&c)
 	case "list_del":
 		c.Op, c.Key = plugin.DeleteElement, text(2)
+	case "withdraw":
+		c.Op, c.Key = plugin.Withdraw, text(2)
 	case "cgroup_set":
 		c.Op, c.Key, c.Text = plugin.WriteFile, text(1), text(2)
 	}

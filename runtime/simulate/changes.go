@@ -120,6 +120,8 @@ func changeText(c plugin.Change) string {
 	switch c.Op {
 	case plugin.SetInt64:
 		return strconv.FormatInt(c.Int, 10)
+	case plugin.Withdraw:
+		return fixture.Withdrawn
 	case plugin.DeleteEntry, plugin.DeleteElement:
 		return fixture.Deleted
 	case plugin.SetList:

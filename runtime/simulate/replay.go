@@ -13,6 +13,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/recording"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
 
 // Outcome is what came of a call of a recording that was played to another plugin.
@@ -198,6 +199,10 @@ func (w *want) rows() map[string]string {
 func (w *want) add(q *plugin.Question, env bool, handles map[string]string) {
 	if recording.Writes(q) && q.Errno == abi.OK {
 		target, value := askedChange(q, env, handles)
+		if _, set := w.changes[target]; set && value == fixture.Withdrawn {
+			delete(w.changes, target) // what was set in this call is as if it had not been
+			return
+		}
 		w.changes[target] = value
 	}
 }

@@ -60,7 +60,8 @@ type Simulator struct {
 	member  plugin.Member
 	earlier *earlierPlugin // nil if the event has none
 	loaded  LoadOptions
-	tree    *tree // nil on a node without cgroup files
+	held    *enforce.Ledger // what the plugin wants since the events before; nil if there are none
+	tree    *tree           // nil on a node without cgroup files
 	backend *backend
 	events  *observe.Recorder
 	store   *pods.Store
@@ -110,7 +111,7 @@ func (s *Simulator) takeOver(ctx context.Context, o Options) error {
 		return err
 	}
 	if _, err = before.Run(ctx); err == nil {
-		s.plugin, s.loaded, s.events = before.plugin, before.loaded, before.events
+		s.plugin, s.loaded, s.events, s.held = before.plugin, before.loaded, before.events, before.options.Ledger
 		before.plugin = nil
 	}
 	return errors.Join(err, before.Close(ctx))
@@ -217,6 +218,7 @@ func (s *Simulator) connect() (err error) {
 	if s.tree != nil {
 		s.options.Cgroups, files = s.tree.fs, s.tree.fs
 	}
+	s.hold()
 	members := []plugin.Member{s.member}
 	if len(s.event.Earlier) > 0 {
 		s.earlier = &earlierPlugin{changes: s.event.Earlier}
@@ -230,6 +232,17 @@ func (s *Simulator) connect() (err error) {
 		}
 	}
 	return err
+}
+
+// hold has the plugin want what it wanted at the end of the events before. Nothing of it is written yet: the event finds files as
+// it says.
+func (s *Simulator) hold() {
+	if s.held == nil {
+		return
+	}
+	s.held.Wishes(func(id enforce.ID, t enforce.Target, w enforce.Wish) {
+		s.options.Ledger.Ask(id, enforce.Asked{Target: t, Wish: w})
+	})
 }
 
 // Call lets the event happen, with its post hook, and returns what kubelet would be

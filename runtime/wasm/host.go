@@ -54,6 +54,7 @@ var implementations = map[string]func(context.Context, *frame) int64{
 	"kv_get": withText(0, kvGet), "kv_set": withPair(0, kvSet), "kv_del": withText(0, kvDelete),
 	"now": now, "random": random, "feature": feature,
 	"cgroup_read": cgroupRead,
+	"withdraw":    withText(2, withdraw), "conflict": conflict,
 }
 
 // unsupported stands in for a host function that the host does not have and the

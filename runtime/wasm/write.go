@@ -49,6 +49,20 @@ func cgroupSet(_ context.Context, f *frame, file, value string) int64 {
 	return done(f.adj.WriteFile(f.object(0), file, value))
 }
 
+func withdraw(_ context.Context, f *frame, key string) int64 {
+	gone, err := f.adj.Withdraw(f.object(0), f.field(1), key)
+	f.elements(gone)
+	return done(err)
+}
+
+// conflict tells with which plugin the last change conflicts that was refused so.
+func conflict(_ context.Context, f *frame) int64 {
+	if first := f.adj.Opponent(); first != "" {
+		return answer(f, 0, first, abi.OK)
+	}
+	return answer(f, 0, "", abi.NotFound)
+}
+
 func done(err error) int64 { return int64(plugin.ErrnoOf(err)) }
 
 // maxReason is how much is kept of a reason that a guest gives.

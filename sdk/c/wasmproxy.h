@@ -349,6 +349,12 @@ int32_t wp_feature(int32_t feature);
 __attribute__((import_module("wp1"), import_name("cgroup_read")))
 int32_t wp_cgroup_read(const char *objects, size_t objects_len, const char *files, size_t files_len, void *buf, size_t cap);
 
+__attribute__((import_module("wp1"), import_name("withdraw")))
+int32_t wp_withdraw(int32_t object, int32_t field, const char *key, size_t key_len);
+
+__attribute__((import_module("wp1"), import_name("conflict")))
+int32_t wp_conflict(void *buf, size_t cap);
+
 /* What a plugin defines. */
 
 __attribute__((export_name("wp_abi"))) int32_t wp_abi(void);
@@ -655,6 +661,9 @@ static inline wp_text wp_get_config(void) { WP__FILL("wp_get_config", 0, wp_make
 /* wp_get_kept reads a value that wp_keep kept in an earlier call. */
 static inline wp_text wp_get_kept(wp_text key) { WP__FILL("wp_get_kept", 0, key, wp_kv_get(key.ptr, key.len, buf, cap)); }
 
+/* wp_get_conflict reads the id of the plugin that has set what the last helper refused with WP_ERR_CONFLICT was to set. */
+static inline wp_text wp_get_conflict(void) { WP__FILL("wp_get_conflict", 0, wp_make_text(0, 0), wp_conflict(buf, cap)); }
+
 /* wp_find looks a pod or container up, and returns its handle, or 0. The kind is a WP_BY_. */
 static inline int32_t wp_find(int32_t kind, wp_text name) {
 	int32_t result = wp_pod_find(kind, name.ptr, name.len);
@@ -818,6 +827,21 @@ static inline int32_t wp__remove(int32_t object, int32_t field, const char *name
 /* wp_set_file asks for a file of an object's cgroup, by its cgroup v2 name. ABI.md lists the files. */
 static inline int32_t wp_set_file(int32_t object, wp_text file, wp_text v) {
 	return wp__check(wp_cgroup_set(object, file.ptr, file.len, v.ptr, v.len), "wp_set_file", 0, file);
+}
+
+/*
+ * wp_withdraw_field takes back what the plugin has set of a field; of a map or set that of one key, else the key is WP_TEXT("").
+ * What was set in this call is as if it had not been set. A resource that the plugin holds from an earlier event goes back to
+ * kubelet's value. Others may set it then. It is no error if there is nothing to take back.
+ */
+static inline int32_t wp__withdraw_field(int32_t object, int32_t field, const char *named, wp_text key) {
+	return wp__check(wp_withdraw(object, field, key.ptr, key.len), "wp_withdraw_field", named, key);
+}
+#define wp_withdraw_field(object, field, ...) wp__withdraw_field((object), (field), #field, __VA_ARGS__) /* key */
+
+/* wp_withdraw_file takes back what the plugin has asked for of a file of an object's cgroup, in this call or an earlier one. */
+static inline int32_t wp_withdraw_file(int32_t object, wp_text file) {
+	return wp__check(wp_withdraw(object, 0, file.ptr, file.len), "wp_withdraw_file", 0, file);
 }
 
 /* wp_keep keeps a value for later calls, if this one does not fail. */

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -104,15 +105,19 @@ func (c *Call) groups(h abi.Hook) (groups []string) {
 	}
 	if _, handle := c.handle(); handle {
 		groups = append(groups, "store")
-		if c.writes() || c.Name() == "cgroup_set" {
+		if c.writes() || c.Name() == "cgroup_set" || c.Name() == "withdraw" {
 			groups = append(groups, "others")
 		}
 	}
 	if c.Name() == "cgroup_read" && c.Error == "" { // of handles
 		groups = append(groups, "store")
 	}
-	if info, ok := c.Field(); ok && c.writes() && c.Error != "READ_ONLY" {
+	withdraws := c.Name() == "withdraw"
+	if info, ok := c.Field(); ok && (c.writes() || withdraws) && c.Error != "READ_ONLY" {
 		groups = append(groups, group.OfWrite(h, info.Writing))
+	}
+	if withdraws && fmt.Sprint(c.Args[1]) == "0" {
+		groups = append(groups, "cgroup")
 	}
 	if c.Name() == "feature" {
 		groups = append(groups, featureGroup(c.Args[0]))

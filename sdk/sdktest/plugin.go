@@ -21,6 +21,7 @@ type Plugin struct {
 	log     func(slog.Level, string)
 	kv      map[string]string
 	metrics map[string]int64
+	held    map[string]bool
 }
 
 // Native returns the plugin that the package under test has registered with
@@ -51,7 +52,7 @@ func load(c fixture.Case, log func(slog.Level, string)) (*Plugin, error) {
 	if native.Guest.Hook == nil {
 		return nil, errors.New("no package of this test imports sdk")
 	}
-	p := &Plugin{c.Config, log, maps.Clone(c.KV), map[string]int64{}}
+	p := &Plugin{c.Config, log, maps.Clone(c.KV), map[string]int64{}, map[string]bool{}}
 	call := p.call(fixture.Case{Cgroup: c.Cgroup, CgroupFiles: c.CgroupFiles, Node: c.Node, Grant: c.Grant})
 	call.Objects = nil // there is no event yet
 	_, err := p.run(call, native.Guest.Configure)
@@ -67,7 +68,7 @@ func (p *Plugin) call(c fixture.Case) *native.Call {
 	return &native.Call{
 		Hook: c.Hook, Time: c.Time, Has: declared & (abi.DefaultGrant() | c.Grant), Objects: objects(c.Complete()), Files: c.CgroupFiles,
 		Cgroup: c.CgroupVersion(), Request: c.Request, Config: p.config, Log: p.log, JSON: fixture.Text,
-		Random: rand.NewChaCha8([32]byte(seed)), KV: kv, Metrics: p.metrics, Earlier: c.Earlier, Changes: Changes{},
+		Random: rand.NewChaCha8([32]byte(seed)), KV: kv, Metrics: p.metrics, Earlier: c.Earlier, Changes: Changes{}, Held: p.held, Holds: maps.Clone(p.held),
 	}
 }
 
@@ -86,7 +87,7 @@ func (p *Plugin) run(call *native.Call, f func() int32) (Changes, error) {
 	case result == abi.Reject:
 		return nil, call.Rejection
 	}
-	p.kv = call.KV
+	p.kv, p.held = call.KV, call.Holds
 	return call.Changes, nil
 }
 

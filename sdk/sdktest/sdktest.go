@@ -56,6 +56,9 @@ type (
 // Deleted is the value of what a plugin deletes.
 const Deleted = fixture.Deleted
 
+// Withdrawn is the value of what a plugin has set in an earlier event, and withdraws.
+const Withdrawn = fixture.Withdrawn
+
 // Call calls the plugin and returns what it asks for, nothing if it fails or refuses the
 // call. A refusal is a *[Rejection]. A field that the ABI does not know, or of another
 // type, fails the test.

@@ -23,12 +23,13 @@ type event struct {
 	unified bool              // the node has cgroup v2
 	earlier map[string]string // what plugins before asked for, by target
 
-	changes []change
-	bytes   int // of all changes
-	code    int32
-	reason  string
-	refused bool
-	log     []string
+	changes  []change
+	conflict bool // a change was refused because of earlier
+	bytes    int  // of all changes
+	code     int32
+	reason   string
+	refused  bool
+	log      []string
 }
 
 // change is a field, an entry or an element that is set, or deleted if value is nil; or a cgroup file.
@@ -38,6 +39,7 @@ type change struct {
 	key    string
 	target string
 	value  any
+	size   int // of key and value
 }
 
 // target is written as fixtures have it.
@@ -108,7 +110,7 @@ var aliases = map[string][]string{
 // set makes a change, or says why not. size is that of key and value.
 func (e *event) set(o abi.Object, f abi.Field, op abi.Type, key string, value any, size int) abi.Errno {
 	info, known := abi.FieldOf(o, f)
-	c := change{info: info, key: key, target: target(info, key), value: value}
+	c := change{info: info, key: key, target: target(info, key), value: value, size: size}
 	switch {
 	case size > 256<<10 || e.bytes+size > 1<<20:
 		return abi.TooLarge
@@ -128,10 +130,37 @@ func (e *event) set(o abi.Object, f abi.Field, op abi.Type, key string, value an
 	}
 	for _, same := range append(e.sameAs(&c), c.target) {
 		if before, ok := e.earlier[same]; ok && before != text(c.value) {
+			e.conflict = true
 			return abi.Conflict
 		}
 	}
 	e.changes, e.bytes = append(e.changes, c), e.bytes+size
+	return abi.OK
+}
+
+// withdraw takes back what the guest has set of a field, or of one key of it.
+func (e *event) withdraw(o abi.Object, f abi.Field, key string) abi.Errno {
+	info, known := abi.FieldOf(o, f)
+	keyed := info.Type == abi.Map || info.Type == abi.Set
+	switch {
+	case len(key) > 256<<10:
+		return abi.TooLarge
+	case !known: // also a cgroup file, which this host does not set
+		return abi.NotFound
+	case keyed != (key != ""):
+		return abi.Invalid
+	case !e.granted.Has(info.Writing):
+		return abi.Denied
+	case !info.Writable.Has(e.hook):
+		return abi.ReadOnly
+	}
+	of := target(info, key)
+	e.changes = slices.DeleteFunc(e.changes, func(c change) bool {
+		if c.target == of {
+			e.bytes -= c.size
+		}
+		return c.target == of
+	})
 	return abi.OK
 }
 

@@ -155,6 +155,20 @@ var functions = map[string]function{
 		return c.set(abi.Set, key, values, len(s))
 	},
 	"list_del": func(c *call) int64 { key := c.in(2); return c.set(abi.Set, key, nil, len(key)) },
+	"withdraw": func(c *call) int64 {
+		key := c.in(2)
+		if c.event.hook == 0 { // before the first event
+			return int64(abi.ReadOnly)
+		}
+		return int64(c.event.withdraw(abi.Object(c.i32(0)), abi.Field(c.i32(1)), key))
+	},
+	"conflict": func(c *call) int64 {
+		errno := abi.NotFound
+		if c.event.conflict {
+			errno = abi.OK
+		}
+		return c.out(0, []byte("earlier"), errno)
+	},
 	"reject": func(c *call) int64 {
 		reason, code := c.in(1), c.i32(0)
 		if code == 0 {

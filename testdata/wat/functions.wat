@@ -34,6 +34,8 @@
   (import "wp1" "random" (func $random (param i32 i32) (result i32)))
   (import "wp1" "feature" (func $feature (param i32) (result i32)))
   (import "wp1" "cgroup_read" (func $cgroup_read (param i32 i32 i32 i32 i32 i32) (result i32)))
+  (import "wp1" "withdraw" (func $withdraw (param i32 i32 i32 i32) (result i32)))
+  (import "wp1" "conflict" (func $conflict (param i32 i32) (result i32)))
   (memory (export "memory") 1)
   (data (i32.const 0) "{\"name\":\"functions\",\"version\":\"1.0.0\",\"hooks\":[\"PreCreateContainer\"],\"capabilities\":[\"store.read\",\"resources\",\"unified\",\"annotations\",\"labels\",\"cgroup.write\",\"metric\",\"env\",\"cgroup.read\",\"cgroup.parent\",\"runtime_handler\",\"image\",\"args\",\"mounts\",\"devices\",\"cdi\",\"user\",\"update.others\",\"state.kv\",\"cri.raw\",\"credentials\"]}")
 
@@ -72,4 +74,6 @@
   (func (export "now") (result i64) (call $now))
   (func (export "random") (param i32 i32) (result i32) (call $random (local.get 0) (local.get 1)))
   (func (export "feature") (param i32) (result i32) (call $feature (local.get 0)))
-  (func (export "cgroup_read") (param i32 i32 i32 i32 i32 i32) (result i32) (call $cgroup_read (local.get 0) (local.get 1) (local.get 2) (local.get 3) (local.get 4) (local.get 5))))
+  (func (export "cgroup_read") (param i32 i32 i32 i32 i32 i32) (result i32) (call $cgroup_read (local.get 0) (local.get 1) (local.get 2) (local.get 3) (local.get 4) (local.get 5)))
+  (func (export "withdraw") (param i32 i32 i32 i32) (result i32) (call $withdraw (local.get 0) (local.get 1) (local.get 2) (local.get 3)))
+  (func (export "conflict") (param i32 i32) (result i32) (call $conflict (local.get 0) (local.get 1))))

@@ -4,7 +4,10 @@
 // in testdata/abi/typed.
 package main
 
-import wp "github.com/wasmproxy/wasmproxy/sdk"
+import (
+	"github.com/wasmproxy/wasmproxy/abi"
+	wp "github.com/wasmproxy/wasmproxy/sdk"
+)
 
 func main() {} // never runs
 
@@ -14,6 +17,7 @@ func init() {
 		OnTick(func(*wp.Tick) error { return calm("batch") }, 1000).
 		OnPreStartContainer(func(*wp.PreStartContainer) error { return calm("own") }).
 		OnPreCreateContainer(rearrange).
+		OnPreUpdateContainerResources(slow).
 		OnPostStartContainer(survey).
 		OnPostExecSync(count).
 		OnPrePullImage(func(e *wp.PrePullImage) error {
@@ -114,6 +118,20 @@ func rearrange(c *wp.PreCreateContainer) error {
 		return wp.Failure("there is a group")
 	}
 	return c.SetRunAsGroup(1000)
+}
+
+// slow slows a container as long as it has a label, and yields to plugins before it.
+func slow(c *wp.PreUpdateContainerResources) error {
+	if _, ok := c.Label("slow"); !ok {
+		c.Resources().SetCPUPeriod(5000)
+		c.Withdraw(abi.Resources+abi.CPUPeriod, "")
+		c.Withdraw(abi.Resources+abi.CPUShares, "")
+		return c.WithdrawCgroup("cpu.idle")
+	}
+	if wp.Handled(c.Resources().SetCPUShares(2), wp.ErrConflict) {
+		wp.Log(wp.LevelInfo, wp.ConflictWith()+" was first")
+	}
+	return c.SetCgroup("cpu.idle", "1")
 }
 
 // count keeps and counts what is run.

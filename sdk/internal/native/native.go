@@ -25,6 +25,9 @@ var Current *Call
 // Deleted is the value in [Call.Changes] of what a plugin deletes.
 const Deleted = "(deleted)"
 
+// Withdrawn is the value in [Call.Changes] of what a plugin has set in an earlier call, and withdraws.
+const Withdrawn = "(withdrawn)"
+
 // Call is one call of a plugin: what the host functions answer, and what they are asked for.
 type Call struct {
 	Hook      abi.Hook // 0 in wp_configure
@@ -42,6 +45,9 @@ type Call struct {
 	Metrics   map[string]int64  // likewise
 	Earlier   map[string]string // what an earlier plugin has asked for, by target
 	Changes   map[string]string // what the plugin asks for, by target
+	Held      map[string]bool   // what the plugin has set in earlier calls and holds, by target with the object's id
+	Holds     map[string]bool   // likewise after this one; written
+	Conflict  bool              // the plugin was refused something because of Earlier
 	Rejection *Rejection        // nil unless the plugin refuses the call
 	Failure   string            // why the plugin fails, in its own words
 }

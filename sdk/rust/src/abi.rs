@@ -847,5 +847,9 @@ pub mod host {
         pub fn feature(feature: i32) -> i32;
         /// See `cgroup_read` in ABI.md.
         pub fn cgroup_read(objects: *const u8, objects_len: u32, files: *const u8, files_len: u32, buf: *mut u8, cap: u32) -> i32;
+        /// See `withdraw` in ABI.md.
+        pub fn withdraw(object: i32, field: i32, key: *const u8, key_len: u32) -> i32;
+        /// See `conflict` in ABI.md.
+        pub fn conflict(buf: *mut u8, cap: u32) -> i32;
     }
 }

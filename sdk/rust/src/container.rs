@@ -1,5 +1,5 @@
 use crate::abi::{field, object};
-use crate::{Device, Mount, Pod, Resources, Result, codec, host, pod, read};
+use crate::{Device, Mount, Pod, Resources, Result, codec, host, pod, read, write};
 
 /// A container. Its methods return "" or 0 for what the container does not have. It is
 /// valid while the handler that got it runs.
@@ -102,7 +102,72 @@ impl Container {
     pub fn cgroup(&self, file: &str) -> Result<String> {
         pod::cgroup(self.0, file)
     }
+
+    /// Takes back what the plugin has set of a field, such as
+    /// [`CONTAINER_DEVICES`](crate::abi::field::CONTAINER_DEVICES), and of which entry or element, by its key; the key is ""
+    /// for fields that have none. A resource is `RESOURCES + CPU_QUOTA`. What was set in this call is as if it had not been set.
+    /// A resource that the plugin holds from an earlier event goes back to kubelet's value. Others may set it then. It
+    /// is no error if there is nothing to take back.
+    pub fn withdraw(&self, field: i32, key: &str) -> Result {
+        write::withdraw("withdraw", self.0, field, key)
+    }
+
+    /// Takes back what the plugin has asked for of a file of the container's cgroup, in this call or an earlier one.
+    pub fn withdraw_cgroup(&self, file: &str) -> Result {
+        write::withdraw("withdraw_cgroup", self.0, 0, file)
+    }
 }
 
 /// An object that the host does not know, so that every field of it is absent.
 pub(crate) const NOTHING: i32 = -1;
+
+#[cfg(test)]
+mod tests {
+    use crate::abi::field::{CONTAINER_DEVICES, CPU_SHARES, POD_CGROUP_PARENT, RESOURCES};
+    use crate::{Device, Errno, PreCreateContainer, PreUpdateContainerResources, Result, conflict_with};
+
+    crate::plugin! {
+        name: "fickle",
+        version: "1",
+        needs: [Devices, Resources, CgroupWrite, CgroupParent],
+        on PreCreateContainer(create),
+        on PreUpdateContainerResources(update),
+    }
+
+    fn create(c: &PreCreateContainer) -> Result {
+        c.add_device(&Device { container_path: "/dev/a".into(), host_path: "/dev/a".into(), permissions: "r".into() })?;
+        c.set_cgroup_parent("/kubepods/p")?;
+        c.withdraw(CONTAINER_DEVICES, "/dev/a")?;
+        c.pod().withdraw(POD_CGROUP_PARENT, "")?;
+        c.set_cgroup("cpu.idle", "1")?;
+        assert_eq!(conflict_with(), None);
+        if c.resources().set_cpu_shares(2).is_err_and(|e| e.handled(Errno::Conflict)) {
+            assert_eq!(conflict_with().as_deref(), Some("earlier"));
+        }
+        assert!(c.withdraw(CONTAINER_DEVICES, "").is_err_and(|e| e.handled(Errno::Invalid)));
+        assert!(c.pod().withdraw_cgroup("cpu.idle").is_err_and(|e| e.handled(Errno::ReadOnly)));
+        Ok(())
+    }
+
+    fn update(c: &PreUpdateContainerResources) -> Result {
+        c.withdraw(RESOURCES + CPU_SHARES, "")?;
+        c.withdraw_cgroup("cpu.idle")
+    }
+
+    /// What is withdrawn in the same call leaves nothing; what an earlier event has set is withdrawn once.
+    #[test]
+    fn withdrawn() {
+        crate::test::run(
+            &PLUGIN,
+            r#"[
+                {"hook": "PreCreateContainer", "cgroup": "v2", "grant": ["*"], "pod": {"id": "p", "cgroup_parent": "/kubepods"}, "container": {"id": "c"},
+                 "want": {"changes": {"container.resources.cpu_shares": 2, "container cgroup file cpu.idle": "1"}}},
+                {"hook": "PreUpdateContainerResources", "continues": true,
+                 "want": {"changes": {"container.resources.cpu_shares": false, "container cgroup file cpu.idle": false}}},
+                {"continues": true, "want": {"changes": {}}},
+                {"hook": "PreCreateContainer", "cgroup": "v2", "grant": ["*"], "pod": {"id": "p", "cgroup_parent": "/kubepods"}, "container": {"id": "c"},
+                 "earlier": {"container.resources.cpu_shares": 5}, "want": {"changes": {"container cgroup file cpu.idle": "1"}}}
+            ]"#,
+        );
+    }
+}

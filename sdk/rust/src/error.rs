@@ -1,8 +1,7 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 
-use crate::Errno;
-use crate::host;
+use crate::{Errno, codec, host, read};
 
 /// What handlers and setters return.
 pub type Result<T = ()> = std::result::Result<T, Error>;
@@ -137,6 +136,12 @@ pub fn read_error() -> Result {
         Some((place, text, errno)) => Err(Error(Box::new(Failure { text, errno: Some(errno), refusal: Some(place) }))),
         None => Ok(()),
     }
+}
+
+/// The id of the plugin that has set what the last method that was refused with [`Errno::Conflict`] was to set; `None` if none
+/// was in this call.
+pub fn conflict_with() -> Option<String> {
+    read::fill(host::conflict).ok().map(codec::string)
 }
 
 /// Makes an error of what a host function refused, and remembers it.

@@ -95,6 +95,14 @@ pub fn cgroup_set(object: i32, file: &str, value: &str) -> i32 {
     unsafe { raw::cgroup_set(object, file.as_ptr(), len(file), value.as_ptr(), len(value)) }
 }
 
+pub fn withdraw(object: i32, field: i32, key: &str) -> i32 {
+    unsafe { raw::withdraw(object, field, key.as_ptr(), len(key)) }
+}
+
+pub fn conflict((buf, cap): Buffer) -> i32 {
+    unsafe { raw::conflict(buf, cap) }
+}
+
 pub fn reject(code: i32, reason: &str) -> i32 {
     unsafe { raw::reject(code, reason.as_ptr(), len(reason)) }
 }

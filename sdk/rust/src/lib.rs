@@ -59,7 +59,7 @@ mod write;
 pub use abi::{Capability, Errno, Feature, Hook};
 pub use call::{Level, abort, config, cri_raw, has, kv, log, logs, metric, now, random};
 pub use container::Container;
-pub use error::{Error, Result, read_error};
+pub use error::{Error, Result, conflict_with, read_error};
 pub use hook::*;
 pub use manifest::{Limits, Match, State};
 pub use node::Node;

@@ -1,5 +1,5 @@
 use crate::abi::{field, object};
-use crate::{Container, Resources, Result, codec, error, host, read};
+use crate::{Container, Resources, Result, codec, error, host, read, write};
 
 /// A pod sandbox. Its methods return "" or 0 for what the pod does not have. It is valid
 /// while the handler that got it runs.
@@ -67,6 +67,17 @@ impl Pod {
     /// kubelet's cgroups it is [`Errno::NotFound`](crate::Errno::NotFound).
     pub fn qos_cgroup(&self, file: &str) -> Result<String> {
         cgroup(object::QOS_CLASS + self.0, file)
+    }
+
+    /// Takes back what the plugin has set of a field of the pod, such as
+    /// [`POD_LABELS`](crate::abi::field::POD_LABELS), as [`Container::withdraw`] does.
+    pub fn withdraw(&self, field: i32, key: &str) -> Result {
+        write::withdraw("withdraw", self.0, field, key)
+    }
+
+    /// Takes back what the plugin has asked for of a file of the pod's cgroup, in this call or an earlier one.
+    pub fn withdraw_cgroup(&self, file: &str) -> Result {
+        write::withdraw("withdraw_cgroup", self.0, 0, file)
     }
 }
 

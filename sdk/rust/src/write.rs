@@ -32,6 +32,10 @@ pub fn delete_element(op: &str, object: i32, field: i32, key: &str) -> Result {
     done(op, key, host::list_del(object, field, key))
 }
 
+pub fn withdraw(op: &str, object: i32, field: i32, key: &str) -> Result {
+    done(op, key, host::withdraw(object, field, key))
+}
+
 pub fn cgroup(object: i32, file: &str, value: &str) -> Result {
     done("set_cgroup", file, host::cgroup_set(object, file, value))
 }

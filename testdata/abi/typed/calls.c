@@ -7,7 +7,7 @@ WP_PLUGIN({
 	"tick_ms": 1000,
 	"hooks": [
 		"Tick", "PreStartContainer", "PreCreateContainer", "PostStartContainer", "PostExecSync", "PrePullImage", "PreExec",
-		"PreUpdatePodSandboxResources"
+		"PreUpdatePodSandboxResources", "PreUpdateContainerResources"
 	],
 	"capabilities": [
 		"store.read", "resources", "cgroup.read", "cgroup.write", "update.others", "args", "mounts", "devices", "cdi",
@@ -139,6 +139,21 @@ static int32_t rearrange(void) {
 	return wp_result();
 }
 
+/* slower slows a container as long as it has a label, and yields to plugins before it. */
+static int32_t slower(void) {
+	if (!wp_there(wp_get_entry(WP_OBJECT_CONTAINER, WP_CONTAINER_LABELS, T("slow")))) {
+		wp_set_number(WP_OBJECT_CONTAINER, WP_CONTAINER_RESOURCES_CPU_PERIOD, 5000);
+		wp_withdraw_field(WP_OBJECT_CONTAINER, WP_CONTAINER_RESOURCES_CPU_PERIOD, T(""));
+		wp_withdraw_field(WP_OBJECT_CONTAINER, WP_CONTAINER_RESOURCES_CPU_SHARES, T(""));
+		wp_withdraw_file(WP_OBJECT_CONTAINER, T("cpu.idle"));
+		return wp_result();
+	}
+	if (wp_handled(wp_set_number(WP_OBJECT_CONTAINER, WP_CONTAINER_RESOURCES_CPU_SHARES, 2), WP_ERR_CONFLICT))
+		wp_say(WP_LOG_INFO, wp_join(wp_get_conflict(), T(" was first")));
+	wp_set_file(WP_OBJECT_CONTAINER, T("cpu.idle"), T("1"));
+	return wp_result();
+}
+
 static wp_text words(void) {
 	wp_text e, all = T("");
 	wp_cursor c = wp_from(wp_get_list(WP_OBJECT_EVENT, WP_EVENT_COMMAND));
@@ -200,6 +215,7 @@ int32_t wp_hook(int32_t hook) {
 	case WP_HOOK_PRE_START_CONTAINER: return calm(T("own"));
 	case WP_HOOK_PRE_CREATE_CONTAINER: return rearrange();
 	case WP_HOOK_POST_START_CONTAINER: return survey();
+	case WP_HOOK_PRE_UPDATE_CONTAINER_RESOURCES: return slower();
 	case WP_HOOK_POST_EXEC_SYNC: return count();
 	case WP_HOOK_PRE_PULL_IMAGE: return mirror();
 	case WP_HOOK_PRE_EXEC: return guard();

@@ -1,6 +1,7 @@
 //! The program of sdk/internal/calls in Rust: what every SDK offers beyond a container's
 //! own fields, by its types.
 
+use wasmproxy::abi::field::{CPU_PERIOD, CPU_SHARES, RESOURCES};
 use wasmproxy::*;
 
 wasmproxy::plugin! {
@@ -14,6 +15,7 @@ wasmproxy::plugin! {
     on Tick(|e| calm("batch", &|c| e.update(c))),
     on PreStartContainer(|e| calm("own", &|c| e.update(c))),
     on PreCreateContainer(rearrange),
+    on PreUpdateContainerResources(slow),
     on PostStartContainer(survey),
     on PostExecSync(count),
     on PrePullImage(|e| e.set_image(&e.image().replacen("docker.io", "mirror.example.com", 1))),
@@ -90,6 +92,23 @@ fn rearrange(c: &PreCreateContainer) -> Result {
         return Err("the user is not root, or there is a group".into());
     }
     c.set_run_as_group(1000)
+}
+
+/// Slows a container as long as it has a label, and yields to plugins before it.
+fn slow(c: &PreUpdateContainerResources) -> Result {
+    if c.label("slow").is_none() {
+        c.resources().set_cpu_period(5000)?;
+        c.withdraw(RESOURCES + CPU_PERIOD, "")?;
+        c.withdraw(RESOURCES + CPU_SHARES, "")?;
+        return c.withdraw_cgroup("cpu.idle");
+    }
+    match c.resources().set_cpu_shares(2) {
+        Err(e) if e.handled(Errno::Conflict) => {
+            log(Level::Info, &format!("{} was first", conflict_with().unwrap_or_default()));
+        }
+        set => set?,
+    }
+    c.set_cgroup("cpu.idle", "1")
 }
 
 /// Keeps and counts what is run.

@@ -240,6 +240,11 @@ macro_rules! methods {
             pub fn set_image(&self, image: &str) -> Result {
                 write::text("set_image", object::EVENT, field::EVENT_IMAGE, image)
             }
+
+            /// Takes back what the plugin has set of the image in this call.
+            pub fn withdraw_image(&self) -> Result {
+                write::withdraw("withdraw_image", object::EVENT, field::EVENT_IMAGE, "")
+            }
         }
     };
     ($event:ident exec_command) => {

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
-use super::DELETED;
 use super::value::Value;
+use super::{DELETED, WITHDRAWN};
 
 /// What came of a case.
 #[derive(Debug, Default)]
@@ -89,6 +89,7 @@ pub(super) fn texts(members: Option<&Value>) -> BTreeMap<String, String> {
 pub(super) fn text(value: &Value) -> String {
     match value {
         Value::Null => DELETED.into(),
+        Value::Bool(false) => WITHDRAWN.into(),
         Value::String(s) => s.clone(),
         other => json(other),
     }

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::answer::{self, Answer};
@@ -117,21 +117,24 @@ impl Case {
             steps.push(previous);
         }
         let mut answer = Answer { kv: self.host(plugin)?.kv, ..Answer::default() };
+        let mut held = BTreeSet::new();
         for step in steps.iter().rev() {
-            answer = step.event(plugin, answer.kv, answer.metrics)?;
+            answer = step.event(plugin, answer, &mut held)?;
         }
         Ok(answer)
     }
 
-    /// Tells the plugin the case's own event, with what it has kept and counted before.
-    fn event(&self, plugin: &Plugin, kv: BTreeMap<String, String>, metrics: BTreeMap<String, i64>) -> Result<Answer> {
-        let host = Host { kv: kv.clone(), metrics, ..self.host(plugin)? };
+    /// Tells the plugin the case's own event, with what it has kept, counted and set before.
+    fn event(&self, plugin: &Plugin, before: Answer, held: &mut BTreeSet<String>) -> Result<Answer> {
+        let kv = before.kv;
+        let host = Host { kv: kv.clone(), metrics: before.metrics, held: held.clone(), holds: held.clone(), ..self.host(plugin)? };
         let (result, done) = play(host, || plugin.answer_hook(self.hook as i32));
         let mut answer = Answer { log: done.log.clone(), metrics: done.metrics.clone(), kv, ..Answer::default() };
         match result {
             Some(0) => {
                 answer.changes = done.changes;
                 answer.kv = done.kv;
+                *held = done.holds;
             }
             Some(1) if done.reject.is_some() => answer.reject = done.reject,
             _ => answer.error = Some(done.reason()),

@@ -1,12 +1,12 @@
 //! What the host functions answer, and what becomes of what they are told.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::answer::Reject;
 use super::case::target;
 use super::object::{Data, Object, info};
-use super::{DELETED, answer, check};
+use super::{DELETED, WITHDRAWN, answer, check};
 use crate::Errno::{self, *};
 use crate::abi::{HOOKS, RECORDS, Type, field, object};
 use crate::error::Result;
@@ -37,6 +37,9 @@ pub struct Host {
 
     pub earlier: BTreeMap<String, String>, // what a plugin has asked for that was asked before
     pub changes: BTreeMap<String, String>,
+    pub held: BTreeSet<String>,  // what it has set in earlier events and holds, by targets with ids
+    pub holds: BTreeSet<String>, // likewise after this one
+    pub conflict: bool,          // it was refused something because of earlier
     pub reject: Option<Reject>,
     pub failure: Option<String>,
     pub log: Vec<String>,
@@ -152,12 +155,42 @@ impl Host {
         Ok(target(of, id, &format!(".{}", row.name)))
     }
 
-    /// Takes a change down, unless an earlier plugin wants another value.
-    fn note(&mut self, target: String, value: String) -> Answer<()> {
+    /// Takes a change of an object down, unless an earlier plugin wants another value.
+    fn note(&mut self, o: i32, target: String, value: String) -> Answer<()> {
         if self.earlier.get(&target).is_some_and(|other| *other != value) {
+            self.conflict = true;
             return Err(Conflict);
         }
+        self.holds.extend(self.held_as(o, &target));
         self.changes.insert(target, value);
+        Ok(())
+    }
+
+    /// The name of a target that outlives a call.
+    fn held_as(&self, o: i32, of: &str) -> Option<String> {
+        let object = self.objects.get(&o)?;
+        let rest = of.find(" cgroup file ").or_else(|| of.find(".resources."))?;
+        Some(target(object.kind, Some(object.id()), &of[rest..]))
+    }
+
+    pub fn withdraw(&mut self, o: i32, f: i32, key: &str) -> Answer<()> {
+        let target = if f == 0 {
+            self.change_file(o, key)?
+        } else {
+            let row = info(self.kind(o)?, f).ok_or(NotFound)?;
+            let keyed = matches!(row.kind, Type::Map | Type::Set);
+            if keyed == key.is_empty() {
+                return Err(Invalid);
+            }
+            let target = self.change(o, f, row.kind)?;
+            if keyed { format!("{target}[{}]", answer::quoted(key)) } else { target }
+        };
+        self.changes.remove(&target);
+        let Some(held) = self.held_as(o, &target) else { return Ok(()) };
+        self.holds.remove(&held);
+        if self.held.contains(&held) {
+            self.changes.insert(target, WITHDRAWN.into());
+        }
         Ok(())
     }
 
@@ -165,7 +198,7 @@ impl Host {
         let target = self.change(o, f, kind)?;
         check::value(self.kind(o)?, f, &value)?;
         check::limit(self, o, f, &value)?;
-        self.note(target, value)
+        self.note(o, target, value)
     }
 
     pub fn set_entry(&mut self, o: i32, f: i32, kind: Type, key: &str, value: Option<String>) -> Answer<()> {
@@ -174,7 +207,8 @@ impl Host {
             return Err(Unsupported); // an update of another container adds to what it has
         }
         check::key(self, self.kind(o)?, f, key)?;
-        self.note(format!("{target}[{}]", answer::quoted(key)), value.unwrap_or_else(|| DELETED.into()))
+        let target = format!("{target}[{}]", answer::quoted(key));
+        self.note(o, target, value.unwrap_or_else(|| DELETED.into()))
     }
 
     pub fn add_element(&mut self, o: i32, f: i32, element: &[u8]) -> Answer<()> {
@@ -195,7 +229,8 @@ impl Host {
         self.set_entry(o, f, Type::Set, &key, Some(answer::text(&Value::Object(members))))
     }
 
-    pub fn set_file(&mut self, o: i32, file: &str, value: &str) -> Answer<()> {
+    /// Checks a change of a cgroup file, and returns its target.
+    fn change_file(&self, o: i32, file: &str) -> Answer<String> {
         let of = self.kind(o)?;
         self.need(Capability::CgroupWrite)?;
         let id = (o >= object::FIRST_HANDLE).then(|| self.objects[&o].id().to_string());
@@ -204,12 +239,16 @@ impl Host {
         }
         let hooks = check::cgroup_hooks(of);
         self.writable(o, hooks, true)?;
+        Ok(target(of, id.as_deref(), &format!(" cgroup file {file}")))
+    }
+
+    pub fn set_file(&mut self, o: i32, file: &str, value: &str) -> Answer<()> {
+        let target = self.change_file(o, file)?;
         if self.cgroup.is_none() {
             return Err(Unsupported);
         }
-        check::file(of, file, check::CGROUP_SET)?;
-        let target = target(of, id.as_deref(), &format!(" cgroup file {file}"));
-        self.note(target, value.into())
+        check::file(self.kind(o)?, file, check::CGROUP_SET)?;
+        self.note(o, target, value.into())
     }
 
     pub fn file(&self, o: i32, file: &str) -> Answer<String> {

@@ -155,6 +155,15 @@ pub unsafe fn cgroup_set(object: i32, file: *const u8, file_len: u32, value: *co
     done(with(|h| h.set_file(object, &file, &value)))
 }
 
+pub unsafe fn withdraw(object: i32, field: i32, key: *const u8, key_len: u32) -> i32 {
+    let key = unsafe { string(key, key_len) };
+    done(with(|h| h.withdraw(object, field, &key)))
+}
+
+pub unsafe fn conflict(buf: *mut u8, cap: u32) -> i32 {
+    unsafe { give(with(|h| if h.conflict { Ok("earlier") } else { Err(NotFound) }), buf, cap) }
+}
+
 pub unsafe fn reject(code: i32, reason: *const u8, reason_len: u32) -> i32 {
     let reason = unsafe { string(reason, reason_len) };
     let code = if code == 0 { 9 } else { code };

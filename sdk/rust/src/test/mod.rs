@@ -48,6 +48,9 @@ use value::Value;
 /// The value in [`Answer::changes`] of what is deleted.
 pub const DELETED: &str = "(deleted)";
 
+/// The value in [`Answer::changes`] of what the plugin has set in an earlier event, and withdraws.
+pub const WITHDRAWN: &str = "(withdrawn)";
+
 /// Plays one case, or a list of them, and compares the answers with what they want. A
 /// difference is a panic that names the case.
 #[track_caller]

@@ -119,6 +119,8 @@ static void call(uint8_t op) {
 	case 29: tell(wp_random(P(0), U(1))); break;
 	case 30: tell(wp_feature(I(0))); break;
 	case 31: tell(wp_cgroup_read(P(0), U(1), P(2), U(3), P(4), U(5))); break;
+	case 32: tell(wp_withdraw(I(0), I(1), P(2), U(3))); break;
+	case 33: tell(wp_conflict(P(0), U(1))); break;
 	}
 }
 

@@ -97,3 +97,9 @@ func feature(a int32) int32
 
 //go:wasmimport wp1 cgroup_read
 func cgroupRead(a, b, c, d, e, f int32) int32
+
+//go:wasmimport wp1 withdraw
+func withdraw(a, b, c, d int32) int32
+
+//go:wasmimport wp1 conflict
+func conflict(a, b int32) int32

@@ -240,5 +240,9 @@ func call(op byte) {
 		tell(int64(feature(a(0))))
 	case 31:
 		tell(int64(cgroupRead(a(0), a(1), a(2), a(3), a(4), a(5))))
+	case 32:
+		tell(int64(withdraw(a(0), a(1), a(2), a(3))))
+	case 33:
+		tell(int64(conflict(a(0), a(1))))
 	}
 }

@@ -237,6 +237,8 @@ impl Machine {
                 29 => self.tell(host::random(self.p(0), self.u(1)).into()),
                 30 => self.tell(host::feature(self.i(0)).into()),
                 31 => self.tell(host::cgroup_read(self.p(0), self.u(1), self.p(2), self.u(3), self.p(4), self.u(5)).into()),
+                32 => self.tell(host::withdraw(self.i(0), self.i(1), self.p(2), self.u(3)).into()),
+                33 => self.tell(host::conflict(self.p(0), self.u(1)).into()),
                 _ => unreachable!(),
             }
         }

@@ -33,6 +33,8 @@
   (import "wp1" "random" (func $random (param i32 i32) (result i32)))
   (import "wp1" "feature" (func $feature (param i32) (result i32)))
   (import "wp1" "cgroup_read" (func $cgroup_read (param i32 i32 i32 i32 i32 i32) (result i32)))
+  (import "wp1" "withdraw" (func $withdraw (param i32 i32 i32 i32) (result i32)))
+  (import "wp1" "conflict" (func $conflict (param i32 i32) (result i32)))
   (memory (export "memory") 32)
   (data (i32.const 0) "{\"name\":\"conformance\",\"version\":\"1.0.0\",\"hooks\":[\"PreRunPodSandbox\",\"PostRunPodSandbox\",\"PreCreateContainer\",\"PostCreateContainer\",\"PreStartContainer\",\"PostStartContainer\",\"PreUpdateContainerResources\",\"PostUpdateContainerResources\",\"PostStopContainer\",\"PostRemoveContainer\",\"PostStopPodSandbox\",\"PreStopContainer\",\"PreRemoveContainer\",\"PreStopPodSandbox\",\"PreRemovePodSandbox\",\"PostRemovePodSandbox\",\"PreUpdatePodSandboxResources\",\"PostUpdatePodSandboxResources\",\"PreExec\",\"PostExec\",\"PreExecSync\",\"PostExecSync\",\"PreAttach\",\"PostAttach\",\"PrePortForward\",\"PostPortForward\",\"PreCheckpointContainer\",\"PostCheckpointContainer\",\"PreCheckpointPod\",\"PostCheckpointPod\",\"PreRestorePod\",\"PostRestorePod\",\"PrePullImage\",\"PostPullImage\",\"PreRemoveImage\",\"PostRemoveImage\",\"Synchronize\",\"Tick\"],\"tick_ms\":1000,\"capabilities\":[\"store.read\",\"resources\",\"unified\",\"annotations\",\"labels\",\"cgroup.write\",\"metric\",\"env\",\"cgroup.read\",\"cgroup.parent\",\"runtime_handler\",\"image\",\"args\",\"mounts\",\"devices\",\"cdi\",\"user\",\"update.others\",\"state.kv\",\"cri.raw\",\"credentials\",\"pod.limits\",\"store.read.all\"]}")
   (global $pc (mut i32) (i32.const 131072)) ;; the next byte of the script
@@ -185,8 +187,8 @@
     (call $say))
 
   (func $call (param $op i32)
-    (block $do_cgroup_read (block $do_feature (block $do_random (block $do_now (block $do_kv_del (block $do_kv_set (block $do_kv_get (block $do_metric (block $do_log_level (block $do_log (block $do_config (block $do_abort (block $do_fail (block $do_reject (block $do_cgroup_set (block $do_list_del (block $do_list_add (block $do_list_set (block $do_map_del (block $do_map_set (block $do_set_bytes (block $do_set_i64 (block $do_container_list (block $do_pod_list (block $do_pod_find (block $do_cgroup_get (block $do_cri_raw (block $do_list_dump (block $do_map_dump (block $do_map_get (block $do_get_i64 (block $do_get 
-      (br_table $do_get $do_get_i64 $do_map_get $do_map_dump $do_list_dump $do_cri_raw $do_cgroup_get $do_pod_find $do_pod_list $do_container_list $do_set_i64 $do_set_bytes $do_map_set $do_map_del $do_list_set $do_list_add $do_list_del $do_cgroup_set $do_reject $do_fail $do_abort $do_config $do_log $do_log_level $do_metric $do_kv_get $do_kv_set $do_kv_del $do_now $do_random $do_feature $do_cgroup_read (local.get $op)))
+    (block $do_conflict (block $do_withdraw (block $do_cgroup_read (block $do_feature (block $do_random (block $do_now (block $do_kv_del (block $do_kv_set (block $do_kv_get (block $do_metric (block $do_log_level (block $do_log (block $do_config (block $do_abort (block $do_fail (block $do_reject (block $do_cgroup_set (block $do_list_del (block $do_list_add (block $do_list_set (block $do_map_del (block $do_map_set (block $do_set_bytes (block $do_set_i64 (block $do_container_list (block $do_pod_list (block $do_pod_find (block $do_cgroup_get (block $do_cri_raw (block $do_list_dump (block $do_map_dump (block $do_map_get (block $do_get_i64 (block $do_get 
+      (br_table $do_get $do_get_i64 $do_map_get $do_map_dump $do_list_dump $do_cri_raw $do_cgroup_get $do_pod_find $do_pod_list $do_container_list $do_set_i64 $do_set_bytes $do_map_set $do_map_del $do_list_set $do_list_add $do_list_del $do_cgroup_set $do_reject $do_fail $do_abort $do_config $do_log $do_log_level $do_metric $do_kv_get $do_kv_set $do_kv_del $do_now $do_random $do_feature $do_cgroup_read $do_withdraw $do_conflict (local.get $op)))
     (call $tell (i64.extend_i32_s (call $get (call $a (i32.const 0)) (call $a (i32.const 1)) (call $a (i32.const 2)) (call $a (i32.const 3))))) (return))
     (call $tell (i64.extend_i32_s (call $get_i64 (call $a (i32.const 0)) (call $a (i32.const 1)) (call $a (i32.const 2))))) (return))
     (call $tell (i64.extend_i32_s (call $map_get (call $a (i32.const 0)) (call $a (i32.const 1)) (call $a (i32.const 2)) (call $a (i32.const 3)) (call $a (i32.const 4)) (call $a (i32.const 5))))) (return))
@@ -218,4 +220,6 @@
     (call $tell (call $now)) (return))
     (call $tell (i64.extend_i32_s (call $random (call $a (i32.const 0)) (call $a (i32.const 1))))) (return))
     (call $tell (i64.extend_i32_s (call $feature (call $a (i32.const 0))))) (return))
-    (call $tell (i64.extend_i32_s (call $cgroup_read (call $a (i32.const 0)) (call $a (i32.const 1)) (call $a (i32.const 2)) (call $a (i32.const 3)) (call $a (i32.const 4)) (call $a (i32.const 5)))))))
+    (call $tell (i64.extend_i32_s (call $cgroup_read (call $a (i32.const 0)) (call $a (i32.const 1)) (call $a (i32.const 2)) (call $a (i32.const 3)) (call $a (i32.const 4)) (call $a (i32.const 5))))) (return))
+    (call $tell (i64.extend_i32_s (call $withdraw (call $a (i32.const 0)) (call $a (i32.const 1)) (call $a (i32.const 2)) (call $a (i32.const 3))))) (return))
+    (call $tell (i64.extend_i32_s (call $conflict (call $a (i32.const 0)) (call $a (i32.const 1)))))))
