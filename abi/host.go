@@ -119,6 +119,38 @@ var Exports = []Export{
 	{ExportHook, []ValueType{I32}, I32, true},
 }
 
+// Addition is a row of a table that a minor version after 1.0 has added.
+type Addition struct {
+	Minor int
+	Table string // "hook", "function", "field", "capability", "error" or "feature"
+	Name  string // as the table has it; of a field with its object, such as "container.env"
+}
+
+// Additions are those rows, in the order of versions. All others are of 1.0. What the tables had then is in testdata.
+var Additions = []Addition{}
+
+// Since returns the minor version that has added a row of a table.
+func Since(table, name string) (minor int) {
+	for _, a := range Additions {
+		if a.Table == table && a.Name == name {
+			return a.Minor
+		}
+	}
+	return 0
+}
+
+// Needs returns the minor version that a guest needs which imports these functions and wants these hooks, whatever the SDK that
+// it was built with. The rest of what it uses is answered with an error by a host that does not have it.
+func Needs(functions, hooks []string) (minor int) {
+	for _, name := range functions {
+		minor = max(minor, Since("function", name))
+	}
+	for _, name := range hooks {
+		minor = max(minor, Since("hook", name))
+	}
+	return minor
+}
+
 // FeatureInfo is a row of the table of features.
 type FeatureInfo struct {
 	Feature Feature

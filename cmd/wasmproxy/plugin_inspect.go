@@ -113,7 +113,8 @@ type inspection struct {
 	Description    string             `json:"description,omitempty"`
 	License        string             `json:"license,omitempty"`
 	SDK            string             `json:"sdk,omitempty"`
-	ABI            string             `json:"abi,omitempty"`
+	ABI            string             `json:"abi,omitempty"` // that it was built for
+	NeedsABI       string             `json:"needs_abi,omitempty"`
 	ManifestSource string             `json:"manifest_source,omitempty"`
 	Hooks          []abi.ManifestHook `json:"hooks"`
 	State          string             `json:"state"`
@@ -186,7 +187,8 @@ func newInspection(p pluginFile, in wasm.Inspection, limits []limit) inspection 
 		about.ConfigSchema = json.RawMessage(m.ConfigSchema)
 	}
 	if in.ABI != 0 {
-		about.ABI = fmt.Sprintf("%s %d.%d", abi.Module, in.ABI>>16, in.ABI&0xffff)
+		version := func(v uint32) string { return fmt.Sprintf("%s %d.%d", abi.Module, v>>16, v&0xffff) }
+		about.ABI, about.NeedsABI = version(in.ABI), version(in.Needs)
 	}
 	for _, i := range in.Imports {
 		about.Imports = append(about.Imports, imported(i))

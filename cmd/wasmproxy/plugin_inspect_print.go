@@ -37,7 +37,9 @@ func (about inspection) print(out io.Writer) error {
 	if about.TickMS > 0 {
 		r.add("tick", "every %d ms", about.TickMS)
 	}
-	r.addSome("abi", about.ABI)
+	if r.addSome("abi", about.NeedsABI); about.ABI != about.NeedsABI {
+		r.add("abi", "built for %s", about.ABI)
+	}
 	r.addSome("manifest", about.ManifestSource)
 	r.add("state", "%s", about.state())
 	if len(about.ConfigSchema) > 0 {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -132,6 +133,13 @@ func (w *modelWorld) resize(p *modelPod, c *modelContainer) string {
 		w.hear(c, f, value)
 	}
 	before := c.changes
+	for _, a := range w.asked {
+		field, _ := strings.CutPrefix(a.target, "field ")
+		held := func(wish modelWish) bool { return wish.plugin == a.wish.plugin }
+		if a.ends && named[field] == "" && slices.ContainsFunc(c.wishes[a.target], held) {
+			before++ // the call does not bring kubelet's value back
+		}
+	}
 	w.grant(w.asked)
 	c.changes, w.naming = before, nil // the call has set them
 	return what
@@ -143,7 +151,9 @@ func (w *modelWorld) hear(c *modelContainer, f, value string) {
 	if c.kubelet[f] != value {
 		c.kubelet[f] = value
 		c.wishes[t] = slices.DeleteFunc(c.wishes[t], func(wish modelWish) bool {
-			repeats := func(a modelAsk) bool { return a.of == &c.modelObject && a.target == t && a.wish.plugin == wish.plugin }
+			repeats := func(a modelAsk) bool {
+				return a.of == &c.modelObject && a.target == t && a.wish.plugin == wish.plugin && !a.ends
+			}
 			return !slices.ContainsFunc(w.asked, repeats)
 		})
 	}

@@ -21,6 +21,7 @@ type modelPlugin struct {
 	present, dry bool
 	generation   string
 	wants        map[string]string // by target; "pod pids.max" is a file of pods, others are targets of containers
+	withdraws    map[string]bool   // targets of containers that it wants no longer, for now
 	synchronized *intercept.Synchronized
 }
 
@@ -29,6 +30,7 @@ type modelAsk struct {
 	of     *modelObject // nil: the container that is being created
 	target string
 	wish   modelWish
+	ends   bool // it is withdrawn
 }
 
 const modelHooks = 1<<abi.PreRunPodSandbox | 1<<abi.PreCreateContainer | 1<<abi.PreUpdateContainerResources |
@@ -115,10 +117,15 @@ func (p *modelPlugin) askContainers(ev plugin.Event, adj *plugin.Adjustment, in 
 func (p *modelPlugin) ask(adj *plugin.Adjustment, o abi.Object, of *modelObject) (asked []modelAsk) {
 	for _, want := range slices.Sorted(maps.Keys(p.wants)) {
 		kind, name, _ := strings.Cut(want, " ")
-		switch value := p.wants[want]; kind {
-		case "field":
+		switch value := p.wants[want]; {
+		case p.withdraws[want]:
+			asked = append(asked, modelAsk{of: of, target: want, wish: modelWish{plugin: p.id}, ends: true})
+			if _, err := adj.Withdraw(o, fieldNumber(kind, name), fieldKey(kind, name)); err != nil {
+				p.violated("%s cannot withdraw %s: %v", p.id, want, err)
+			}
+		case kind == "field":
 			asked = p.told(asked, of, want, value, set(adj, o, name, value))
-		case "file":
+		case kind == "file":
 			asked = p.told(asked, of, want, value, adj.WriteFile(o, name, value))
 		}
 	}
@@ -128,8 +135,11 @@ func (p *modelPlugin) ask(adj *plugin.Adjustment, o abi.Object, of *modelObject)
 // told notes what the plugin was told: no plugin gets what another one that has asked before has with another value.
 func (p *modelPlugin) told(asked []modelAsk, of *modelObject, target, value string, err error) []modelAsk {
 	first := modelWish{plugin: p.id}
-	if of != nil && len(of.wishes[target]) > 0 {
-		first = of.wishes[target][0]
+	if of != nil {
+		rest := slices.DeleteFunc(slices.Clone(of.wishes[target]), func(w modelWish) bool { return p.withdrawn(of, target, w.plugin) })
+		if len(rest) > 0 {
+			first = rest[0]
+		}
 	}
 	switch {
 	case p.reviving:
@@ -141,13 +151,24 @@ func (p *modelPlugin) told(asked []modelAsk, of *modelObject, target, value stri
 	if err != nil {
 		return asked
 	}
-	return append(asked, modelAsk{of, target, modelWish{plugin: p.id, value: value, generation: p.generation}})
+	return append(asked, modelAsk{of: of, target: target, wish: modelWish{plugin: p.id, value: value, generation: p.generation}})
+}
+
+// withdrawn reports whether a plugin has withdrawn a wish in the update that is under way.
+func (w *modelWorld) withdrawn(of *modelObject, target, plugin string) bool {
+	return w.naming != nil && slices.ContainsFunc(w.asked, func(a modelAsk) bool {
+		return a.ends && a.of == of && a.target == target && a.wish.plugin == plugin
+	})
 }
 
 // grant notes wishes that count from now on.
 func (w *modelWorld) grant(asked []modelAsk) {
 	changed := map[*modelObject]bool{}
 	for _, a := range asked {
+		if a.ends {
+			w.endWish(a)
+			continue
+		}
 		wishes := a.of.wishes[a.target]
 		i := slices.IndexFunc(wishes, func(has modelWish) bool { return has.plugin == a.wish.plugin })
 		switch {
@@ -163,6 +184,23 @@ func (w *modelWorld) grant(asked []modelAsk) {
 		if changed[&c.modelObject] {
 			c.changes++
 		}
+	}
+}
+
+// endWish ends the wish for one target of a container.
+func (w *modelWorld) endWish(a modelAsk) {
+	for _, c := range w.runtime.all() {
+		if &c.modelObject != a.of {
+			continue
+		}
+		c.wishes[a.target] = slices.DeleteFunc(c.wishes[a.target], func(wish modelWish) bool {
+			ends := wish.plugin == a.wish.plugin
+			if ends {
+				c.keep(a.target, wish.value)
+				c.changes++
+			}
+			return ends
+		})
 	}
 }
 
@@ -216,7 +254,7 @@ func (p *modelPlugin) next() {
 	p.serial++
 	p.generation = fmt.Sprint("g", p.serial)
 	p.synchronized = intercept.NewSynchronized()
-	p.wants = map[string]string{}
+	p.wants, p.withdraws = map[string]string{}, map[string]bool{}
 	for _, f := range setFields {
 		if p.r.IntN(3) == 0 {
 			p.wants["field "+f] = fieldValue(f, p.r.IntN(4))

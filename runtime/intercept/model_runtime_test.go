@@ -42,6 +42,28 @@ func set(adj *plugin.Adjustment, o abi.Object, field, value string) error {
 	return adj.SetEntry(o, abi.Resources+abi.Unified, "memory.high", value)
 }
 
+// fieldNumber and fieldKey are what a withdrawal of a target names.
+func fieldNumber(kind, name string) abi.Field {
+	if kind == "file" {
+		return 0
+	}
+	return map[string]abi.Field{
+		"cpu_quota": abi.Resources + abi.CPUQuota, "cpu_shares": abi.Resources + abi.CPUShares,
+		"memory_limit_in_bytes": abi.Resources + abi.MemoryLimit, "cpuset_cpus": abi.Resources + abi.CpusetCpus,
+		"unified[memory.high]": abi.Resources + abi.Unified,
+	}[name]
+}
+
+func fieldKey(kind, name string) string {
+	switch {
+	case kind == "file":
+		return name
+	case name == "unified[memory.high]":
+		return "memory.high"
+	}
+	return ""
+}
+
 func request(values map[string]string) *runtimeapi.LinuxContainerResources {
 	n := func(field string) int64 { n, _ := strconv.ParseInt(values[field], 10, 64); return n }
 	r := &runtimeapi.LinuxContainerResources{

@@ -227,10 +227,14 @@ func (w *modelWorld) plugin(p *modelPlugin) (what string) {
 		wants := slices.Sorted(maps.Keys(p.wants))
 		want := wants[w.r.IntN(len(wants))]
 		p.wants[want] = p.otherwise(want)
+		p.withdraws = map[string]bool{}
 		if w.r.IntN(2) == 0 {
-			return fmt.Sprint(p.id, " wants ", p.wants, " from now on")
+			p.withdraws[wants[w.r.IntN(len(wants))]] = true
 		}
-		w.steps = append(w.steps, fmt.Sprint(p.id, " has a Tick and wants ", p.wants))
+		if w.r.IntN(2) == 0 {
+			return fmt.Sprint(p.id, " wants ", p.wants, " from now on, but not ", p.withdraws)
+		}
+		w.steps = append(w.steps, fmt.Sprint(p.id, " has a Tick and wants ", p.wants, ", but not ", p.withdraws))
 		intercept.Tick(w.t.Context(), w.options, p.member(), "")
 		w.drain()
 		return "that was Tick"

@@ -97,7 +97,8 @@ func checkHooks(hooks []abi.ManifestHook, optional []string) error {
 		case !ok && slices.Contains(optional, wanted.Hook):
 			continue
 		case !ok:
-			return fmt.Errorf("hooks holds %q, which this host does not have", wanted.Hook)
+			const lacks = "hooks holds %q, which this host does not have; this host serves %s %d.%d, a newer wasmproxy may serve it"
+			return fmt.Errorf(lacks, wanted.Hook, abi.Module, abi.Major, abi.Minor)
 		case seen.Has(h):
 			return fmt.Errorf("hooks holds %s twice", wanted.Hook)
 		}

@@ -66,7 +66,7 @@ func checkImports(m *preflight.Outline, optional []string) (imports []Import, pr
 			i.State = Absent
 		case !known || want.Kind != binary.KindFunction:
 			i.State = Unknown
-			problems = append(problems, unknownImport(&i))
+			problems = append(problems, unknownImport(&i, m.ABI))
 		case want.Signature != host.signature:
 			i.State = Mistyped
 			problems = append(problems, fmt.Sprintf("it imports %s as %s, but it is %s", &i, i.Type, host.signature))
@@ -100,12 +100,17 @@ func typeOf(i preflight.Import) string {
 	return i.Signature.String()
 }
 
-func unknownImport(i *Import) string {
+// unknownImport says that the host does not have an import. version is that of the ABI that the module was built for; nil if it
+// shows by running the module alone.
+func unknownImport(i *Import, version *int32) string {
 	problem := fmt.Sprintf("it imports %s %s, which this host does not have", i, i.Type)
-	if strings.HasPrefix(i.Module, "wp") {
-		problem += fmt.Sprintf("; it serves %s in version %d.%d, a newer wasmproxy may serve it", abi.Module, abi.Major, abi.Minor)
+	if !strings.HasPrefix(i.Module, "wp") {
+		return problem
 	}
-	return problem
+	if version != nil && uint32(*version)>>16 == abi.Major && *version > abi.Version {
+		problem += fmt.Sprintf("; it was built for %s %d.%d", abi.Module, abi.Major, *version&0xffff)
+	}
+	return problem + fmt.Sprintf("; this host serves %s %d.%d, a newer wasmproxy may serve it", abi.Module, abi.Major, abi.Minor)
 }
 
 func checkExports(m *preflight.Outline) []string {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -26,6 +27,9 @@ type Inspection struct {
 	// ABI is the version of the ABI that the module was built for, as abi.Version
 	// writes it; 0 if it was not found out.
 	ABI uint32
+
+	// Needs is the version that it needs for its imports and hooks, as far as this host knows them.
+	Needs uint32
 
 	Manifest       abi.Manifest
 	ManifestJSON   []byte // as the module has it
@@ -73,6 +77,7 @@ func examine(ctx context.Context, binary []byte, o PluginOptions, e *Engine) (in
 		err = in.run(ctx, m, o, e)
 	}
 	in.judgeImports()
+	in.Needs = in.needs()
 	_, unfit := parseSchema(in.Manifest.ConfigSchema)
 	in.problem(unfit)
 	hold, _, over := o.Limits(in.Manifest.Limits)
@@ -81,6 +86,22 @@ func examine(ctx context.Context, binary []byte, o PluginOptions, e *Engine) (in
 		in.Problems = checkMemory(m, pagesOf(hold.Memory))
 	}
 	return in, err
+}
+
+// needs returns the version of the ABI that has added the last of what the module uses.
+func (in *Inspection) needs() uint32 {
+	var functions, hooks []string
+	for _, i := range in.Imports {
+		if i.Module == abi.Module && i.State != Absent {
+			functions = append(functions, i.Name)
+		}
+	}
+	for _, h := range in.Manifest.Hooks {
+		if !slices.Contains(in.Manifest.Optional, h.Hook) {
+			hooks = append(hooks, h.Hook)
+		}
+	}
+	return abi.Major<<16 | uint32(abi.Needs(functions, hooks))
 }
 
 // judgeImports finds the host functions that would answer DENIED whatever the

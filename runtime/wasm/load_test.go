@@ -24,7 +24,7 @@ func TestRefused(t *testing.T) {
 		{"start-trap", "start function: trapped: unreachable in boot"},
 		{"configure-refuse", "wp_configure: failed: config is not good"},
 		{"abi-major", "built for version 2.0 of the plugin ABI, this host has 1.0; a newer wasmproxy is needed"},
-		{"unknown-import", "it imports wp1.make_coffee (i32) -> i32, which this host does not have; it serves wp1 in version 1.0"},
+		{"unknown-import", "it imports wp1.make_coffee (i32) -> i32, which this host does not have; this host serves wp1 1.0, a newer wasmproxy may serve it"},
 		{"wrong-signature", "it imports wp1.get as (i32, i32, i32) -> i32, but it is (i32, i32, i32, i32) -> i32"},
 		{"wrong-export", "its export wp_hook has type () -> i32 instead of (i32) -> i32"},
 		{"memory-hungry", "it needs 1000 pages (62.5 MiB) of memory to start with, its limit is 512 (32 MiB)"},
@@ -150,6 +150,13 @@ func TestManifest(t *testing.T) {
 	if err != nil || m.Capabilities[0] != "env" {
 		t.Errorf("got %+v, %v", m, err)
 	}
+}
+
+// What a guest of a later minor version lacks here is told with the version that it was built for, if that shows.
+func TestLaterMinorVersionWithItsFunction(t *testing.T) {
+	module := bytes.Replace(wat(t, "unknown-import"), []byte("\x41\x80\x80\x04\x0b"), []byte("\x41\x81\x80\x04\x0b"), 1) // of wp_abi
+	_, err := newEngine(t, Options{}).Load(t.Context(), "p", module, PluginOptions{})
+	wantError(t, err, "it imports wp1.make_coffee (i32) -> i32, which this host does not have; it was built for wp1 1.1; this host serves wp1 1.0")
 }
 
 // A guest of a later minor version that uses nothing of it runs.

@@ -39,6 +39,7 @@ type tables struct {
 	Files        []rules.File
 	Statistics   []rules.File
 	Groups       []group.Group
+	Floors       []group.Floor
 }
 
 func newGenerator(root string) (*generator, error) {
@@ -51,7 +52,7 @@ func newGenerator(root string) (*generator, error) {
 		return nil, err
 	}
 	return &generator{root, t, tables{c, abi.Hooks, abi.Fields, abi.Records, abi.Capabilities, abi.Features,
-		abi.Functions, abi.Exports, rules.Files, rules.Statistics, group.All}}, nil
+		abi.Functions, abi.Exports, rules.Files, rules.Statistics, group.All, group.Floors}}, nil
 }
 
 // pages are those of the specification. One template makes the parts of all, in this order.
@@ -62,6 +63,9 @@ var pages = []string{"abi/ABI.md", "abi/FIELDS.md", "abi/OPTIONAL.md", "abi/CGRO
 func (g *generator) file(path string) ([]byte, error) {
 	if i := slices.Index(pages, path); i >= 0 {
 		return g.page(i)
+	}
+	if path == jsonPath {
+		return g.tables.json()
 	}
 	made, err := g.make(filepath.Base(path))
 	if err != nil {

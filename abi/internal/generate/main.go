@@ -1,7 +1,8 @@
 // Command generate writes what follows from the tables of package abi: the tables
 // and signatures in the pages of the specification, the constants and declarations of sdk/c/wasmproxy.h,
-// sdk/rust/src/abi.rs, the Go SDK's imports, getters of both SDKs, and the table of cgroup files in
-// the README of each SDK. Run it with make generate. Each file has a template of its name beside this source.
+// sdk/rust/src/abi.rs, the Go SDK's imports, getters of both SDKs, the table of cgroup files in
+// the README of each SDK, and wp1.json, which has all tables for generators of other languages. Run it with make generate.
+// Each file but that has a template of its name beside this source.
 //
 // With -check it writes nothing, and fails if a file is not what it would write.
 // With -freeze it also writes testdata/wp1.txt, against which the tables may only
@@ -19,7 +20,10 @@ import (
 	"slices"
 )
 
-const frozenPath = "abi/testdata/wp1.txt"
+const (
+	frozenPath = "abi/testdata/wp1.txt"
+	jsonPath   = "abi/wp1.json"
+)
 
 func main() {
 	root := flag.String("root", "..", "the top of the repository; go generate runs in abi")
@@ -33,7 +37,7 @@ func main() {
 }
 
 func run(root string, check, freeze bool) error {
-	paths := append(slices.Clone(pages),
+	paths := append(slices.Clone(pages), jsonPath,
 		"sdk/c/wasmproxy.h", "sdk/rust/src/abi.rs", "sdk/rust/src/getter.rs",
 		"sdk/README.md", "sdk/rust/README.md", "sdk/c/README.md", "sdk/import.go", "sdk/register.go", "sdk/capability.go", "sdk/getter.go",
 	)
