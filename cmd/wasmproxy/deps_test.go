@@ -79,7 +79,7 @@ var mayImport = map[string]string{
 	"sdk/image":                "sdk",
 	"sdk/quantity":             "sdk",
 	"sdk/internal/native":      "abi",
-	"sdk/internal/calls":       "sdk",
+	"sdk/internal/calls":       "abi sdk",
 	"sdk/internal/guest":       "sdk/fixture runtime/plugin runtime/simulate runtime/wasm", // for tests
 	"sdk/conformance":          "abi abi/group sdk/fixture",                                // the vectors, and the kit that tests hosts
 	"sdk/sdktest":              "abi sdk/fixture sdk/internal/native",

@@ -192,28 +192,21 @@ func (l *Ledger) revert(id ID, asked []Asked, former []formerly) {
 	l.changed(id)
 }
 
-// Owner returns the wish that holds for a target, apart from those of some plugins; false if no plugin has one.
-func (l *Ledger) Owner(id ID, target Target, without ...string) (Wish, bool) {
+// Owner returns the wish that holds for a target; false if no plugin has one. With of it is that among the plugins for which
+// this returns true.
+func (l *Ledger) Owner(id ID, target Target, of ...func(plugin string) bool) (Wish, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if o := l.find(id); o != nil {
 		if v := o.values[target]; v != nil {
 			for _, w := range v.Wishes {
-				if !slices.Contains(without, w.Plugin) {
+				if len(of) == 0 || of[0](w.Plugin) {
 					return w, true
 				}
 			}
 		}
 	}
 	return Wish{}, false
-}
-
-// Wants reports whether a plugin has a wish for a target.
-func (l *Ledger) Wants(id ID, target Target, plugin string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.find(id)
-	return o != nil && o.values[target] != nil && o.values[target].wishOf(plugin) >= 0
 }
 
 // Withdraw ends the wishes for which end returns true, and returns the objects that had one.

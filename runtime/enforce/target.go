@@ -25,7 +25,8 @@ type Origin struct {
 func (o Origin) Files(changes []plugin.Owned, of abi.Object) (asked []Asked) {
 	for k := range changes {
 		if c := &changes[k].Change; c.IsFile() && c.Object == of {
-			asked = append(asked, Asked{Target: TargetOf(c), Wish: o.wish(&changes[k]), Same: sameFile(c.Key), Ends: c.Op == plugin.Withdraw})
+			ends := c.Op == plugin.Withdraw
+			asked = append(asked, Asked{Target: TargetOf(c), Wish: o.wish(&changes[k]), Same: sameFile(c.Key), Ends: ends})
 		}
 	}
 	return asked
@@ -94,16 +95,16 @@ func sameFile(name string) Target {
 	return ""
 }
 
-// Opposed returns the plugin whose wish holds for what a change sets, apart from those of some plugins, if that wants another
-// value; "" if there is none.
-func (e *Enforcer) Opposed(o crifield.Object, c *plugin.Change, without ...string) (first string) {
+// Opposed returns the plugin whose wish holds for what a change sets, among those that count, if that wants another value; "" if
+// there is none.
+func (e *Enforcer) Opposed(o crifield.Object, c *plugin.Change, counts func(plugin string) bool) (first string) {
 	id := e.ID(o)
 	if same := sameFile(c.Key); c.Op == plugin.WriteFile && same != "" {
-		if w, ok := e.Ledger.Owner(id, same, without...); ok {
+		if w, ok := e.Ledger.Owner(id, same, counts); ok {
 			return w.Plugin
 		}
 	}
-	if w, ok := e.Ledger.Owner(id, TargetOf(c), without...); ok && w.Value != ValueOf(c) {
+	if w, ok := e.Ledger.Owner(id, TargetOf(c), counts); ok && w.Value != ValueOf(c) {
 		return w.Plugin
 	}
 	return ""

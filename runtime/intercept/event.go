@@ -3,6 +3,7 @@ package intercept
 import (
 	"context"
 	"iter"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -174,7 +175,7 @@ func (e *event) Opposed(c *plugin.Change) (first string) {
 	if unmade(o) {
 		return ""
 	}
-	first = e.host.Enforcer.Opposed(o, c, e.withdrew(c)...)
+	first = e.host.Enforcer.Opposed(o, c, func(by string) bool { return !withdrew(e.withdrawn, by, c) })
 	updated := e.sent != nil && !file && o.Container.ID == e.container.ID
 	if updated && first != "" {
 		target := enforce.TargetOf(c)
@@ -185,14 +186,12 @@ func (e *event) Opposed(c *plugin.Change) (first string) {
 	return first
 }
 
-// withdrew returns the plugins that have withdrawn in this event what a change sets.
-func (e *event) withdrew(c *plugin.Change) (plugins []string) {
-	for i := range e.withdrawn {
-		if w := &e.withdrawn[i]; enforce.TargetOf(&w.Change) == enforce.TargetOf(c) && w.Change.SameObject(c) {
-			plugins = append(plugins, w.Plugin)
-		}
-	}
-	return plugins
+// withdrew reports whether a plugin has withdrawn what a change sets.
+func withdrew(withdrawn []plugin.Owned, by string, c *plugin.Change) bool {
+	return slices.ContainsFunc(withdrawn, func(w plugin.Owned) bool {
+		same := enforce.TargetOf(&w.Change) == enforce.TargetOf(c) && w.Change.SameObject(c)
+		return same && w.Plugin == by
+	})
 }
 
 // Holds implements plugin.Remembering.
@@ -201,7 +200,11 @@ func (e *event) Holds(by string, c *plugin.Change) bool {
 		return false
 	}
 	o := e.object(c.Object)
-	return !unmade(o) && e.host.Ledger.Wants(e.host.Enforcer.ID(o), enforce.TargetOf(c), by)
+	if unmade(o) {
+		return false
+	}
+	_, ok := e.host.Ledger.Owner(e.host.Enforcer.ID(o), enforce.TargetOf(c), func(plugin string) bool { return plugin == by })
+	return ok
 }
 
 // PodLimit implements plugin.PodLimiter: kubelet's limit, also while it is lifted. The file is read once in an event.

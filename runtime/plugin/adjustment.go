@@ -125,8 +125,8 @@ func (a *Adjustment) WriteFile(o abi.Object, file, v string) error {
 // field 0, of the cgroup file that the key names: in this call, as if it had not asked, and in earlier ones.
 // gone is how many changes it went through.
 func (a *Adjustment) Withdraw(o abi.Object, f abi.Field, key string) (gone int, err error) {
-	c := a.placed(Change{Op: Withdraw, Object: o, Field: f, Key: key})
-	if err := a.checkWithdrawal(&c); err != nil {
+	c := placed(a.event, Change{Op: Withdraw, Object: o, Field: f, Key: key})
+	if err := a.check(&c); err != nil {
 		return 0, a.keep(err)
 	}
 	gone = len(a.changes)
@@ -169,7 +169,7 @@ func (a *Adjustment) Reject(code uint32, reason string) error {
 // Add checks a change, in its place among the others, and keeps a copy of it if it is allowed: its texts
 // may be lent. The other methods are forms of it.
 func (a *Adjustment) Add(c Change) error {
-	c = a.placed(c)
+	c = placed(a.event, c)
 	most := maxChanges
 	if a.hook == abi.Tick {
 		most = tickMost
@@ -211,10 +211,10 @@ func (a *Adjustment) Add(c Change) error {
 }
 
 // placed has a change of a handle know what that stands for.
-func (a *Adjustment) placed(c Change) Change {
-	if c.Object >= abi.FirstHandle && a.event != nil {
-		if kind := a.event.Kind(c.Object); kind < abi.FirstHandle {
-			c.Of, c.Own = kind, a.event.Own(c.Object)
+func placed(ev Event, c Change) Change {
+	if c.Object >= abi.FirstHandle && ev != nil {
+		if kind := ev.Kind(c.Object); kind < abi.FirstHandle {
+			c.Of, c.Own = kind, ev.Own(c.Object)
 		}
 	}
 	return c

@@ -84,7 +84,8 @@ func (c *Change) OfMessage() bool {
 
 // SameTarget reports whether two changes are of the same field, entry, element or cgroup file, by the same name of it.
 func (c *Change) SameTarget(d *Change) bool {
-	return c.SameObject(d) && c.IsFile() == d.IsFile() && c.Field == d.Field && c.Key == d.Key
+	named := c.Field == d.Field && c.Key == d.Key
+	return named && c.IsFile() == d.IsFile() && c.SameObject(d)
 }
 
 // SameObject reports whether two changes of an event are of the same object.

@@ -18,13 +18,13 @@ const reserved = "io.kubernetes."
 // check says whether c may be made in this hook, whatever other plugins do, and
 // brings it into its normal form.
 func (a *Adjustment) check(c *Change) error {
-	if c.size() > maxValue || a.bytes+c.size() > maxTotal {
+	if adds := c.Op != Withdraw; adds && (c.size() > maxValue || a.bytes+c.size() > maxTotal) {
 		return refused(c, abi.TooLarge, fmt.Sprintf("more than %d KiB of key and value, or %d KiB of all changes of the call", maxValue>>10, maxTotal>>10))
 	}
-	if err := checkClass(c); err != nil {
-		return err
+	if _, ok := c.Object.OfQOSClass(); ok {
+		return refused(c, abi.ReadOnly, "the cgroup of a QoS class belongs to kubelet, and plugins can only read it")
 	}
-	if c.Op == WriteFile {
+	if c.IsFile() {
 		return a.checkFile(c)
 	}
 	info := FieldOf(c.Kind(), c.Field)
@@ -34,7 +34,10 @@ func (a *Adjustment) check(c *Change) error {
 	if !c.Op.fits(info.Type) {
 		return refused(c, abi.Invalid, "the field is of type "+info.Type.String())
 	}
-	if err := a.allowField(c, info); err != nil {
+	if keyed := info.Type == abi.Map || info.Type == abi.Set; c.Op == Withdraw && keyed != (c.Key != "") {
+		return refused(c, abi.Invalid, "the field is of type "+info.Type.String()+"; maps and sets take a key, and others none")
+	}
+	if err := a.allow(c, info.Writable, abi.HandleWritable(*info)); err != nil || c.Op == Withdraw {
 		return err
 	}
 	if c.Op == DeleteEntry && c.Object >= abi.FirstHandle {
@@ -52,39 +55,23 @@ func (a *Adjustment) check(c *Change) error {
 	return a.checkPodLimit(c)
 }
 
-// checkClass refuses a change of a QoS class.
-func checkClass(c *Change) error {
-	if _, ok := c.Object.OfQOSClass(); ok {
-		return refused(c, abi.ReadOnly, "the cgroup of a QoS class belongs to kubelet, and plugins can only read it")
-	}
-	return nil
-}
-
-// checkWithdrawal says whether the plugin may set what it withdraws, in this hook, whatever the value.
-func (a *Adjustment) checkWithdrawal(c *Change) error {
-	if err := checkClass(c); err != nil {
-		return err
-	}
-	if c.IsFile() {
-		return a.allowFile(c)
-	}
-	info := FieldOf(c.Kind(), c.Field)
-	if info == nil {
-		return refused(c, abi.NotFound, "no field "+strconv.Itoa(int(c.Field)))
-	}
-	if keyed := info.Type == abi.Map || info.Type == abi.Set; keyed != (c.Key != "") {
-		return refused(c, abi.Invalid, "the field is of type "+info.Type.String()+"; maps and sets take a key, and others none")
-	}
-	return a.allowField(c, info)
-}
-
-// allowField refuses a change that the plugin may not make of a field, or not in this hook.
-func (a *Adjustment) allowField(c *Change, info *abi.FieldInfo) error {
+// allow refuses a change that the plugin may not make, or not in this hook: hooks are those for the event's own object, and
+// handles tells whether it may be on a handle. What a call that is still to be forwarded is about is changed in the call.
+func (a *Adjustment) allow(c *Change, hooks abi.HookSet, handles bool) error {
 	if err := a.permit(c); err != nil {
 		return err
 	}
-	if !a.writable(c, info.Writable, abi.HandleWritable(*info)) {
-		return refused(c, abi.ReadOnly, a.readOnly(c, info.Writable))
+	writable := false
+	switch phase := a.hook.Info().Phase; {
+	case c.Object < abi.FirstHandle:
+		writable = hooks.Has(a.hook)
+	case phase == abi.Before:
+		writable = handles && !a.event.Own(c.Object)
+	case phase == abi.After, phase == abi.Standalone:
+		writable = handles
+	}
+	if !writable {
+		return refused(c, abi.ReadOnly, a.readOnly(c, hooks))
 	}
 	return nil
 }
@@ -129,22 +116,6 @@ func (a *Adjustment) permitAll() error {
 	return nil
 }
 
-// writable reports whether the change may be made in this hook: hooks are those
-// for the event's own object, and handles tells whether it may be on a handle.
-// What a call that is still to be forwarded is about is changed in the call.
-func (a *Adjustment) writable(c *Change, hooks abi.HookSet, handles bool) bool {
-	if c.Object < abi.FirstHandle {
-		return hooks.Has(a.hook)
-	}
-	switch a.hook.Info().Phase {
-	case abi.Before:
-		return handles && !a.event.Own(c.Object)
-	case abi.After, abi.Standalone:
-		return handles
-	}
-	return false
-}
-
 // readOnly says where a change may be made that may not be made here.
 func (a *Adjustment) readOnly(c *Change, hooks abi.HookSet) string {
 	switch {
@@ -160,22 +131,11 @@ func (a *Adjustment) readOnly(c *Change, hooks abi.HookSet) string {
 	return "of other pods and containers only cgroup files and the resources of containers can be changed"
 }
 
-// allowFile refuses a change that the plugin may not make of a cgroup file, or not in this hook.
-func (a *Adjustment) allowFile(c *Change) error {
+func (a *Adjustment) checkFile(c *Change) error {
 	if c.Object >= abi.FirstHandle && c.Of == 0 {
 		return refused(c, abi.NotFound, "no such handle")
 	}
-	if err := a.permit(c); err != nil {
-		return err
-	}
-	if hooks := abi.CgroupWritable(c.Object); !a.writable(c, hooks, true) {
-		return refused(c, abi.ReadOnly, a.readOnly(c, hooks))
-	}
-	return nil
-}
-
-func (a *Adjustment) checkFile(c *Change) error {
-	if err := a.allowFile(c); err != nil {
+	if err := a.allow(c, abi.CgroupWritable(c.Object), true); err != nil || c.Op == Withdraw {
 		return err
 	}
 	if a.files == nil {
@@ -224,7 +184,7 @@ func (op Op) fits(t abi.Type) bool {
 	case AddElement, DeleteElement:
 		return t == abi.Set
 	}
-	return false
+	return op == Withdraw
 }
 
 // resource returns the field of LinuxContainerResources that the change sets, of

@@ -113,7 +113,8 @@ func (c *Call) groups(h abi.Hook) (groups []string) {
 		groups = append(groups, "store")
 	}
 	withdraws := c.Name() == "withdraw"
-	if info, ok := c.Field(); ok && (c.writes() || withdraws) && c.Error != "READ_ONLY" {
+	changes := withdraws || c.writes()
+	if info, ok := c.Field(); ok && changes && c.Error != "READ_ONLY" {
 		groups = append(groups, group.OfWrite(h, info.Writing))
 	}
 	if withdraws && fmt.Sprint(c.Args[1]) == "0" {
