@@ -125,7 +125,8 @@ func (a *Adjustment) WriteFile(o abi.Object, file, v string) error {
 // field 0, of the cgroup file that the key names: in this call, as if it had not asked, and in earlier ones.
 // gone is how many changes it went through.
 func (a *Adjustment) Withdraw(o abi.Object, f abi.Field, key string) (gone int, err error) {
-	c := placed(a.event, Change{Op: Withdraw, Object: o, Field: f, Key: key})
+	c := Change{Op: Withdraw, Object: o, Field: f, Key: key}
+	place(a.event, &c)
 	if err := a.check(&c); err != nil {
 		return 0, a.keep(err)
 	}
@@ -169,7 +170,7 @@ func (a *Adjustment) Reject(code uint32, reason string) error {
 // Add checks a change, in its place among the others, and keeps a copy of it if it is allowed: its texts
 // may be lent. The other methods are forms of it.
 func (a *Adjustment) Add(c Change) error {
-	c = placed(a.event, c)
+	place(a.event, &c)
 	most := maxChanges
 	if a.hook == abi.Tick {
 		most = tickMost
@@ -210,14 +211,13 @@ func (a *Adjustment) Add(c Change) error {
 	return nil
 }
 
-// placed has a change of a handle know what that stands for.
-func placed(ev Event, c Change) Change {
+// place has a change of a handle know what that stands for.
+func place(ev Event, c *Change) {
 	if c.Object >= abi.FirstHandle && ev != nil {
 		if kind := ev.Kind(c.Object); kind < abi.FirstHandle {
 			c.Of, c.Own = kind, ev.Own(c.Object)
 		}
 	}
-	return c
 }
 
 // Remembering is an Event that remembers which plugins have set cgroup files and resources in

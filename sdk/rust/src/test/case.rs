@@ -127,7 +127,13 @@ impl Case {
     /// Tells the plugin the case's own event, with what it has kept, counted and set before.
     fn event(&self, plugin: &Plugin, before: Answer, held: &mut BTreeSet<String>) -> Result<Answer> {
         let kv = before.kv;
-        let host = Host { kv: kv.clone(), metrics: before.metrics, held: held.clone(), holds: held.clone(), ..self.host(plugin)? };
+        let host = Host {
+            kv: kv.clone(),
+            metrics: before.metrics,
+            held: held.clone(),
+            holds: held.clone(),
+            ..self.host(plugin)?
+        };
         let (result, done) = play(host, || plugin.answer_hook(self.hook as i32));
         let mut answer = Answer { log: done.log.clone(), metrics: done.metrics.clone(), kv, ..Answer::default() };
         match result {

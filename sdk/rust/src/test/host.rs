@@ -37,9 +37,9 @@ pub struct Host {
 
     pub earlier: BTreeMap<String, String>, // what a plugin has asked for that was asked before
     pub changes: BTreeMap<String, String>,
-    pub held: BTreeSet<String>,  // what it has set in earlier events and holds, by targets with ids
+    pub held: BTreeSet<String>, // what it has set in earlier events and holds, by targets with ids
     pub holds: BTreeSet<String>, // likewise after this one
-    pub conflict: bool,          // it was refused something because of earlier
+    pub conflict: bool,         // it was refused something because of earlier
     pub reject: Option<Reject>,
     pub failure: Option<String>,
     pub log: Vec<String>,
