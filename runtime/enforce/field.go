@@ -31,8 +31,7 @@ func (l *Ledger) Updated(id ID, u Update) {
 		}
 	}
 	for _, a := range u.Asked {
-		if a.Ends {
-			o.end(a.Target, a.Plugin)
+		if a.Ends { // it has ended when Ask noted it, and the plugin may have asked again since
 			continue
 		}
 		v := o.value(a.Target)
