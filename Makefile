@@ -40,7 +40,7 @@ demo: build ## Show the proxy and two plugins at work; needs Go, not root, not a
 # Most of an end-to-end test is waiting, and the machine of e2e-v2 has one CPU of the host. So JOBS of these go on at a time,
 # the longest first. Each prints what it has to say when it ends.
 JOBS    ?= 3
-TOGETHER := unit e2e-v2 e2e-crio e2e-dockerd e2e e2e-debian koord soak-3m dist-check
+TOGETHER := unit e2e-v2 e2e-crio e2e-dockerd e2e e2e-debian koord soak-3m plugins-stress dist-check
 
 .PHONY: test
 test: toolchains check ## Run every test; needs root, gcc and Debian's package manager
@@ -202,6 +202,10 @@ plugins: ## Build the plugins that ship with the proxy, with a pinned TinyGo
 .PHONY: plugins-check
 plugins-check: ## Build them elsewhere and compare, byte for byte
 	testdata/toolchain/plugins.sh --check
+
+.PHONY: plugins-stress
+plugins-stress: ## Test the plugins in Go with a garbage collector that runs at each allocation, and overwrites what it frees
+	testdata/toolchain/stress.sh
 
 .PHONY: wat
 wat: ## Build the guests that are written by hand

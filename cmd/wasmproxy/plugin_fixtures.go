@@ -125,6 +125,9 @@ func fixtureFiles(path string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !info.IsDir() && filepath.Ext(path) == ".wasm" {
+		return nil, wrongUsage("%s is a plugin: name its folder, or its fixtures with --wasm %[1]s", path)
+	}
 	if !info.IsDir() {
 		return []string{path}, nil
 	}

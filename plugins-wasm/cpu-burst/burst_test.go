@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -136,7 +137,7 @@ func TestManyContainers(t *testing.T) {
 // open has the committed plugin on the node of an event.
 func open(t *testing.T, event *simulate.Event) *simulate.Simulator {
 	t.Helper()
-	code, err := os.ReadFile("cpu-burst.wasm")
+	code, err := os.ReadFile(cmp.Or(os.Getenv("CPU_BURST_MODULE"), "cpu-burst.wasm"))
 	if err != nil {
 		t.Fatal(err)
 	}
