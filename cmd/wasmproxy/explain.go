@@ -44,14 +44,11 @@ func explainCommand() *cobra.Command {
 			if err := explain.Check(args[0]); err != nil {
 				return coded{err, exitUsage}
 			}
-			c, err := adminSettings(cmd, true)
+			client, err := adminClient(cmd)
 			if err != nil {
 				return err
 			}
-			if c.AdminSocket == "" {
-				return wrongUsage("admin-socket is empty: name the proxy's socket with --admin-socket")
-			}
-			report, err := admin.Client{Socket: config.Path(c.AdminSocket)}.Explain(cmd.Context(), args[0])
+			report, err := client.Explain(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -80,6 +77,18 @@ func adminFlags(cmd *cobra.Command, others ...string) {
 // showFlags hides all flags of a command but these.
 func showFlags(cmd *cobra.Command, shown ...string) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shown, f.Name) })
+}
+
+// adminClient is that of the proxy that a command with adminFlags names.
+func adminClient(cmd *cobra.Command) (client admin.Client, err error) {
+	c, err := adminSettings(cmd, true)
+	if err != nil {
+		return client, err
+	}
+	if c.AdminSocket == "" {
+		return client, wrongUsage("admin-socket is empty: name the proxy's socket with --admin-socket")
+	}
+	return admin.Client{Socket: config.Path(c.AdminSocket)}, nil
 }
 
 // adminSettings are those of a command with adminFlags, whatever is wrong with the settings file.

@@ -156,7 +156,7 @@ func (b *builder) build(cmd *cobra.Command) error {
 	}
 	i := slices.IndexFunc(compilers, func(c compiler) bool { return c.lang == b.lang })
 	if i < 0 {
-		return wrongUsage("--lang: unknown language %q; the languages are %s", b.lang, strings.Join(buildable(), ", "))
+		return unknownLanguage(b.lang, buildable())
 	}
 	if err := b.compile(cmd, compilers[i]); err != nil {
 		return err

@@ -36,7 +36,7 @@ The templates are
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(scaffold.Langs(), lang) {
-				return wrongUsage("--lang: unknown language %q; the languages are %s", lang, strings.Join(scaffold.Langs(), ", "))
+				return unknownLanguage(lang, scaffold.Langs())
 			}
 			if err := scaffold.CheckTemplate(template); err != nil {
 				return wrongUsage("--template: %v", err)
@@ -55,4 +55,8 @@ The templates are
 	cmd.Flags().StringVar(&lang, "lang", "", "language: "+strings.Join(scaffold.Langs(), ", "))
 	cmd.Flags().StringVar(&template, "template", scaffold.Default, "what the plugin does: "+strings.Join(scaffold.Templates(), ", "))
 	return cmd
+}
+
+func unknownLanguage(lang string, known []string) error {
+	return wrongUsage("--lang: unknown language %q; the languages are %s", lang, strings.Join(known, ", "))
 }

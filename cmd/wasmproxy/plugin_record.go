@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wasmproxy/wasmproxy/runtime/admin"
-	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/recording"
 )
 
@@ -54,14 +53,11 @@ func recordCommand() *cobra.Command {
 			if err := o.Check(); err != nil {
 				return coded{err, exitUsage}
 			}
-			c, err := adminSettings(cmd, true)
+			client, err := adminClient(cmd)
 			if err != nil {
 				return err
 			}
-			if c.AdminSocket == "" {
-				return wrongUsage("admin-socket is empty: name the proxy's socket with --admin-socket")
-			}
-			return record(cmd, admin.Client{Socket: config.Path(c.AdminSocket)}, args[0], o)
+			return record(cmd, client, args[0], o)
 		},
 	}
 	adminFlags(cmd, "for", "max", "rate", "max-call", "env", "ticks")

@@ -20,6 +20,7 @@ const (
 	manyFileLines     = 400
 	maxColumns        = 140 // with four for a tab
 	maxOperators      = 2   // && and || of one condition
+	fewWords          = 8   // a text of so many is in one place
 	maxMethods        = 30  // of one type
 )
 
@@ -40,7 +41,7 @@ var manyMethods = map[string]struct {
 // TestShape measures what is neither a test nor generated.
 func TestShape(t *testing.T) {
 	functions, files := 0, 0
-	methods := map[string]int{}
+	methods, texts := map[string]int{}, map[string]string{}
 	for dir, path := range directories(t) {
 		sources, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
@@ -62,7 +63,8 @@ func TestShape(t *testing.T) {
 			files++
 			functions += reportSizes(t, set, f, source)
 			countMethods(f, path, methods)
-			for _, fault := range append(wideLines(set, f, string(text)), longConditions(set, f)...) {
+			faults := append(wideLines(set, f, string(text)), longConditions(set, f)...)
+			for _, fault := range append(faults, repeatedTexts(set, f, texts)...) {
 				t.Error(fault)
 			}
 		}
@@ -102,12 +104,14 @@ var code = []func(){
 	func() { println("` + wide[:80] + `", "` + wide[:80] + `", "` + wide[:80] + `") },
 }
 var raw = ` + "`\n" + wide + wide + "\n`" + `
+var twice = f("a text of eight words is in one place", "a text of seven words may be", "a text of seven words may be",
+	"a text of eight words is in one place")
 
 func (t *T[K]) method(a, b, c, d bool) bool {
 	if a && b || c {
 		return a && func() bool { return b && c && d }()
 	}
-	return a && (b || !(c && d)) // line 21
+	return a && (b || !(c && d)) // line 23
 }
 `
 	set := token.NewFileSet()
@@ -115,8 +119,8 @@ func (t *T[K]) method(a, b, c, d bool) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"p.go:3: ", "p.go:5: ", "p.go:11: ", "p.go:21:9: "}
-	got := append(wideLines(set, f, text), longConditions(set, f)...)
+	want := []string{"p.go:3: ", "p.go:5: ", "p.go:11: ", "p.go:23:9: ", "p.go:17:2: "}
+	got := append(append(wideLines(set, f, text), longConditions(set, f)...), repeatedTexts(set, f, map[string]string{})...)
 	for i, fault := range got {
 		if i >= len(want) || !strings.HasPrefix(fault, want[i]) {
 			t.Errorf("fault %d is %q", i, fault)
@@ -202,6 +206,26 @@ func wideLines(set *token.FileSet, f *ast.File, text string) (faults []string) {
 			faults = append(faults, fmt.Sprintf("%s:%d: the line has %d columns, more than %d", set.Position(f.Pos()).Filename, line, n, maxColumns))
 		}
 	}
+	return faults
+}
+
+// repeatedTexts returns the texts that stand elsewhere too, but for those in tables. seen has where each text was found.
+func repeatedTexts(set *token.FileSet, f *ast.File, seen map[string]string) (faults []string) {
+	ast.Inspect(f, func(node ast.Node) bool {
+		if table, ok := node.(*ast.CompositeLit); ok && !hasCode(table) {
+			return false
+		}
+		literal, ok := node.(*ast.BasicLit)
+		if !ok || literal.Kind != token.STRING || len(strings.Fields(literal.Value)) < fewWords {
+			return true
+		}
+		at := set.Position(literal.Pos()).String()
+		if first := seen[literal.Value]; first != "" {
+			faults = append(faults, fmt.Sprintf("%s: the text %s is at %s, too", at, literal.Value, first))
+		}
+		seen[literal.Value] = at
+		return true
+	})
 	return faults
 }
 

@@ -181,7 +181,7 @@ func (c *call) finish(ctx context.Context) {
 			defer panic(http.ErrAbortHandler)
 		} else {
 			c.opts.Observer.Observe(ctx, &observe.Panicked{During: "a call", Method: c.op.name, Panic: fmt.Sprint(p), Stack: string(debug.Stack())})
-			refuse(c.w, http.StatusInternalServerError, "wasmproxy failed while it handled this call; its log has the stack")
+			refuse(c.w, http.StatusInternalServerError, observe.PanickedAnswer)
 		}
 	}
 	if c.w.upgraded {

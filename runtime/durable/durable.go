@@ -140,7 +140,7 @@ func (s *Store) read(name string) (values map[string]string, err error) {
 	case err != nil:
 		return nil, err
 	case content.Version != formatVersion:
-		return nil, fmt.Errorf("its version is %d, and this version of wasmproxy reads %d", content.Version, formatVersion)
+		return nil, regular.AnotherVersion(content.Version, formatVersion)
 	}
 	values = map[string]string{}
 	for _, v := range content.Values {

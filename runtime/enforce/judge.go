@@ -31,7 +31,7 @@ func fileCondition(o *explain.Object, v *Value, held shown) explain.Condition {
 	case v.Failed != nil:
 		return explain.Condition{State: explain.Failed, Detail: v.Failed.Reason}
 	case len(v.Wishes) == 0:
-		return explain.Condition{State: explain.Undoing, Detail: "no plugin wants a value any more; kubelet's comes back with the next scan"}
+		return explain.Condition{State: explain.Undoing, Detail: undoing}
 	case !o.Running:
 		return explain.Condition{State: explain.Waiting, Detail: "it is written when the container starts"}
 	case held.value != nil && v.Last == "":
@@ -41,6 +41,9 @@ func fileCondition(o *explain.Object, v *Value, held shown) explain.Condition {
 	}
 	return explain.Condition{} // Object.Unread says why the kernel's value is not known
 }
+
+// undoing is why a value is there that nobody wants.
+const undoing = "no plugin wants a value any more; kubelet's comes back with the next scan"
 
 // fight tells of a value that is left alone.
 func fight(v *Value) explain.Condition {
@@ -72,7 +75,7 @@ func judgeField(o *explain.Object, name string, v *Value, held shown, clearable 
 	case due && v.Failed != nil:
 		x.Condition = explain.Condition{State: explain.Failed, Detail: "the runtime was to get it, and is asked again with the next scan: " + v.Failed.Reason}
 	case undo:
-		x.Condition = explain.Condition{State: explain.Undoing, Detail: "no plugin wants a value any more; kubelet's comes back with the next scan"}
+		x.Condition = explain.Condition{State: explain.Undoing, Detail: undoing}
 	case due:
 		x.Condition = explain.Condition{State: explain.Waiting, Detail: "the runtime gets it with an update of the proxy's own"}
 	case o.Running && held.value != nil && !held.meant:

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
 // OpenLedger returns the ledger whose records are in the directory, which it makes with mode 0700. Events tell of what it ignores
@@ -75,7 +76,7 @@ func (l *Ledger) IgnoredPods() map[string]error {
 func (s *line) check() error {
 	switch {
 	case s.Version != stateVersion:
-		return fmt.Errorf("its version is %d, and this version of wasmproxy reads %d", s.Version, stateVersion)
+		return regular.AnotherVersion(s.Version, stateVersion)
 	case s.Container == "" && !mayBePod(s.Group):
 		return fmt.Errorf("it says that %.256q is the cgroup of the pod, which cannot be", s.Group)
 	case s.Container != "" && !mayBeContainer(s.Group, s.Container):

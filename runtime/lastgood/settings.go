@@ -79,7 +79,7 @@ func ReadSettings(dir, file string) (good Settings, err error) {
 	}
 	switch {
 	case saved.Version != formatVersion:
-		return good, fmt.Errorf("its version is %d, and this version of wasmproxy reads %d", saved.Version, formatVersion)
+		return good, regular.AnotherVersion(saved.Version, formatVersion)
 	case saved.File != file:
 		return good, fmt.Errorf("it is of the settings file %.256q", saved.File)
 	}

@@ -62,16 +62,24 @@ func Open(dir string) (*Store, error) {
 	if dir == "" {
 		return s, nil
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the directory for the last good versions of plugins: %w", err)
-	}
-	if err := registry.CheckTrust(dir); err != nil {
+	s.dir = filepath.Join(dir, baseDir)
+	if err := s.make(dir); err != nil {
 		return nil, fmt.Errorf("directory for the last good versions of plugins: %w", err)
 	}
-	s.dir = filepath.Join(dir, baseDir)
+	return s, nil
+}
+
+// make makes the directories that are not there.
+func (s *Store) make(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := registry.CheckTrust(dir); err != nil {
+		return err
+	}
 	for _, path := range []string{s.dir, filepath.Join(s.dir, pluginsDir), filepath.Join(s.dir, modulesDir)} {
 		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, fmt.Errorf("making the directory for the last good versions of plugins: %w", err)
+			return err
 		}
 		info, err := os.Lstat(path)
 		if err == nil && !info.IsDir() {
@@ -81,10 +89,10 @@ func Open(dir string) (*Store, error) {
 			err = own(info)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("directory for the last good versions of plugins: %s %w", path, regular.Cause(err))
+			return fmt.Errorf("%s %w", path, regular.Cause(err))
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // Remove removes what a Store has made in a directory, which may hold other things.
@@ -186,7 +194,7 @@ func (s *Store) entry(id string) (e entry, err error) {
 		return e, err
 	}
 	if e.Version != formatVersion {
-		return e, fmt.Errorf("its version is %d, and this version of wasmproxy reads %d", e.Version, formatVersion)
+		return e, regular.AnotherVersion(e.Version, formatVersion)
 	}
 	if sum, err := hex.DecodeString(e.Digest); err != nil || len(sum) != 0 && len(sum) != sha256.Size {
 		return e, fmt.Errorf("%.64q is not a SHA-256 in hex", e.Digest)

@@ -130,6 +130,9 @@ type Panicked struct {
 	Stack  string
 }
 
+// PanickedAnswer is what the caller gets whose call was lost by a panic.
+const PanickedAnswer = "wasmproxy failed while it handled this call; its log has the stack"
+
 // HookCalled says that a plugin was called in a hook, or would have been: see Outcome.
 type HookCalled struct {
 	occurrence

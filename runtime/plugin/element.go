@@ -40,9 +40,11 @@ func (a *Adjustment) checkElement(c *Change, info *abi.FieldInfo) error {
 	return a.of.Rights.Bounds.check(c, info.Writing, values["host_path"])
 }
 
+const wantKey = "want a key of one byte or more, without NUL bytes"
+
 func checkKey(c *Change) error {
 	if c.Key == "" || strings.ContainsRune(c.Key, 0) {
-		return refused(c, abi.Invalid, "want a key of one byte or more, without NUL bytes")
+		return refused(c, abi.Invalid, wantKey)
 	}
 	return nil
 }

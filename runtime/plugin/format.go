@@ -134,7 +134,7 @@ func checkEnv(_ *Adjustment, c *Change) (abi.Errno, string) {
 func checkMetadata(_ *Adjustment, c *Change) (abi.Errno, string) {
 	switch {
 	case c.Key == "" || strings.ContainsRune(c.Key, 0):
-		return abi.Invalid, "want a key of one byte or more, without NUL bytes"
+		return abi.Invalid, wantKey
 	case strings.HasPrefix(c.Key, reserved):
 		return abi.Denied, "keys that begin with " + reserved + " are kubelet's"
 	}

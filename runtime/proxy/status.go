@@ -18,7 +18,7 @@ var (
 	errNoRequest  = status.Error(codes.Internal, "wasmproxy received no request message")
 	errTooLarge   = status.Errorf(codes.ResourceExhausted, "wasmproxy: a compressed message has more than %d bytes", maxCompressed)
 	errNoResponse = status.Error(codes.Internal, "wasmproxy: interceptor gave neither response nor error")
-	errPanic      = status.Error(codes.Internal, "wasmproxy failed while it handled this call; its log has the stack")
+	errPanic      = status.Error(codes.Internal, observe.PanickedAnswer)
 )
 
 // panicked tells of a panic with the stack of the goroutine that it is called on,

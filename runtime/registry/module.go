@@ -84,7 +84,7 @@ func (s *settings) find(path, json string, sum func(path string) (string, error)
 	case err != nil:
 		s.Problem = &fileError{path, err}
 	case s.sha256 != "" && s.sha256 != have:
-		s.Problem = &fileError{json, fmt.Errorf("sha256: %s is wanted, and %s has %s", s.sha256, plugin.Name(filepath.Base(path)), have)}
+		s.Problem = &fileError{json, anotherDigest(s.sha256, filepath.Base(path), have)}
 	default:
 		s.findShadow(json, sum)
 	}
@@ -145,4 +145,8 @@ func (t trust) trusted(path string) error {
 		return err
 	}
 	return t.checkWay(path)
+}
+
+func anotherDigest(wanted, module, has string) error {
+	return fmt.Errorf("sha256: %s is wanted, and %s has %s", wanted, plugin.Name(module), has)
 }

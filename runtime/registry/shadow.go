@@ -81,7 +81,7 @@ func (s *settings) digest(path string, sum func(path string) (string, error)) er
 	case err != nil:
 		return fmt.Errorf("wasm-module: %s %w", plugin.Name(s.Module), err)
 	case s.sha256 != "" && s.sha256 != have:
-		return fmt.Errorf("sha256: %s is wanted, and %s has %s", s.sha256, plugin.Name(s.Module), have)
+		return anotherDigest(s.sha256, s.Module, have)
 	}
 	return nil
 }

@@ -121,8 +121,12 @@ func (s *Slots) Answer(ctx context.Context) error {
 	case <-answered:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("waiting for the owner of the plugins: %w", ctx.Err())
+		return noAnswer(ctx)
 	}
+}
+
+func noAnswer(ctx context.Context) error {
+	return fmt.Errorf("waiting for the owner of the plugins: %w", ctx.Err())
 }
 
 // Close releases every plugin, and waits for ticks and loads until ctx is done. It reports whether they ended. No call is in

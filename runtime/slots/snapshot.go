@@ -2,7 +2,6 @@ package slots
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -27,7 +26,7 @@ func (s *Slots) Plugins(ctx context.Context) (all status.Plugins, err error) {
 	case <-s.ended:
 		return all, admin.NotReady("the proxy stops")
 	case <-ctx.Done():
-		return all, fmt.Errorf("waiting for the owner of the plugins: %w", ctx.Err())
+		return all, noAnswer(ctx)
 	}
 }
 

@@ -148,7 +148,7 @@ func (e *Engine) codeOf(ctx context.Context, s settings, interpret, compiled boo
 	case c.ref.making <- struct{}{}:
 		defer func() { <-c.ref.making }()
 	case <-ctx.Done():
-		return c, fmt.Errorf("waiting for another module to be compiled: %w", context.Cause(ctx))
+		return c, codecache.Waiting(ctx)
 	}
 	if c.ref.gc != 0 {
 		defer debug.SetGCPercent(debug.SetGCPercent(c.ref.gc))

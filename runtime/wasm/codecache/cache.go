@@ -130,7 +130,7 @@ func (c *Cache) fill(ctx context.Context, e *Entry, settings string, module []by
 	case c.children <- struct{}{}:
 		defer func() { <-c.children }()
 	case <-ctx.Done():
-		return waiting(ctx)
+		return Waiting(ctx)
 	}
 	if verify(e.Dir) == nil {
 		return touch(e.Dir) // compiled while we waited
@@ -157,7 +157,7 @@ func (c *Cache) begin(ctx context.Context, key string) (filled func(), err error
 		select {
 		case <-other:
 		case <-ctx.Done():
-			return nil, waiting(ctx)
+			return nil, Waiting(ctx)
 		}
 	}
 	defer c.mu.Unlock()
@@ -171,7 +171,8 @@ func (c *Cache) begin(ctx context.Context, key string) (filled func(), err error
 	}, nil
 }
 
-func waiting(ctx context.Context) error {
+// Waiting is why nobody waits any more for another module to be compiled.
+func Waiting(ctx context.Context) error {
 	return fmt.Errorf("waiting for another module to be compiled: %w", context.Cause(ctx))
 }
 
