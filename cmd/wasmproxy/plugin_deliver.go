@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,6 +37,8 @@ With --probation, each plugin that changes is on probation from when it is activ
 breaker opens, more of its calls fail than before, or a write of its values does, or if the proxy
 has to be started three times without an orderly stop, the node goes back to the version before by
 itself, and does not load this one again. A JSON file that is changed by hand ends the probation.
+With --max-refused, so it does if the plugin refuses more of at least 20 calls. Another delivery of
+the same plugins changes that share in a probation that has begun.
 
 With --wait, the command then waits until the running proxy has these modules and settings active.
 It asks on the admin socket, or on the status socket. If plugins are bypassed on the node, or one is
@@ -49,13 +52,16 @@ the proxy, too.`
 
 // deliverFlags are those of plugin deliver.
 type deliverFlags struct {
-	dir, owner                             string
+	dir, owner, maxRefused                 string
 	allowEmpty, anyName, checkOnly, stayOn bool
 	wait, probation                        time.Duration
 }
 
 // ownerName is what an owner may be called.
 var ownerName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$`)
+
+// percentage is how a percent is written.
+var percentage = regexp.MustCompile(`^([1-9]?[0-9]|100)%$`)
 
 func deliverCommand() *cobra.Command {
 	var o deliverFlags
@@ -70,6 +76,12 @@ func deliverCommand() *cobra.Command {
 			}
 			if o.probation < 0 {
 				return wrongUsage("--probation: must be a time such as 10m, or 0 for none, got %v", o.probation)
+			}
+			if o.maxRefused != "" && !percentage.MatchString(o.maxRefused) {
+				return wrongUsage("--max-refused: must be a percent such as 5%%, got %q", o.maxRefused)
+			}
+			if o.maxRefused != "" && o.probation == 0 {
+				return wrongUsage("--max-refused: refusals are judged in a probation: give --probation, too")
 			}
 			if err := deliver(cmd, args[0], o); err != nil {
 				return fmt.Errorf("delivering plugins: %w", err)
@@ -88,6 +100,7 @@ func deliverCommand() *cobra.Command {
 	f.BoolVar(&o.checkOnly, "check-only", false, "change no plugin: say whether the proxy would load them, or with --wait whether it has them active")
 	f.DurationVar(&o.wait, "wait", 0, "how long to wait until the running proxy has the plugins active; 0: do not wait")
 	f.DurationVar(&o.probation, "probation", 0, "how long a plugin that changes may be taken back by the node itself; 0: not at all")
+	f.StringVar(&o.maxRefused, "max-refused", "", "percent of its calls that a plugin may refuse in its probation, such as 5%; empty: refusals are not judged")
 	f.BoolVar(&o.stayOn, "stay", false, "do not end when all is done, for the container of a DaemonSet")
 	f.String(config.FileFlag, "", "YAML file with the proxy's settings, for its plugin-dir, sockets and limits of plugins")
 	return cmd
@@ -105,6 +118,9 @@ func deliver(cmd *cobra.Command, from string, o deliverFlags) error {
 	c.PluginDir = cmp.Or(o.dir, c.PluginDir)
 	directory := delivery.Directory(c.PluginDir)
 	of := delivery.Delivery{Owner: o.owner, MayEmpty: o.allowEmpty, CheckOnly: o.checkOnly, Probation: o.probation}
+	if most, err := strconv.Atoi(strings.TrimSuffix(o.maxRefused, "%")); err == nil { // else it is empty
+		of.MaxRefused = &most
+	}
 	if of.Plugins, err = delivery.Read(from); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
@@ -153,6 +169,9 @@ func printPlan(cmd *cobra.Command, plan *delivery.Plan, only bool) {
 	}
 	for _, id := range plan.Edited {
 		fmt.Fprintf(cmd.OutOrStdout(), "%sreplace %s, which was edited on this node\n", would, id)
+	}
+	for _, id := range plan.Judge {
+		fmt.Fprintf(cmd.OutOrStdout(), "%sjudge %s by another share of refusals\n", would, id)
 	}
 	for _, id := range plan.Kept {
 		fmt.Fprintf(cmd.OutOrStdout(), "leave %s: it was edited on this node\n", id)

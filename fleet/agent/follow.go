@@ -120,7 +120,7 @@ func (a *Agent) putFetched(ctx context.Context, p *v1alpha1.NodePlugin, c plan.C
 	}
 	settings := sha256Hex(of.Plugins[0].Text)
 	done, err := a.directory.Plan(of)
-	if err == nil && len(done.Write) > 0 {
+	if err == nil && len(done.Write)+len(done.Judge) > 0 {
 		done, err = a.deliver(ctx, c.Revision, of)
 	}
 	if err != nil {
@@ -148,7 +148,7 @@ func (a *Agent) deliver(ctx context.Context, revision string, of delivery.Delive
 	}
 	of.Plugins[0].Module = module
 	done, err := a.directory.Deliver(ctx, of, func(string, string) error { return nil }) // it was tried when it was fetched
-	if err == nil {
+	if err == nil && len(done.Write) > 0 {
 		a.Log.InfoContext(ctx, "plugin delivered", "plugin", of.Plugins[0].ID, "revision", revision)
 	}
 	return done, err

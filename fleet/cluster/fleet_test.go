@@ -224,8 +224,14 @@ func (f *fleet) lifeOfAPlugin() {
 		t.Errorf("the examples of a plugin that fails are %+v", e)
 	}
 
+	f.set(id, "reject", 60) // it refuses each call, which is judged when somebody has said how many it may
+	testcluster.Eventually(t, "the canary refuses calls", func() error {
+		if f.have(id, "reject") == 0 {
+			return fmt.Errorf("no node has the plugin")
+		}
+		return nil
+	})
 	f.s.Must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"rollout": {"maxRefused": "50%"}}}`, nil)
-	f.set(id, "reject", 60) // it refuses each call
 	f.rolledBack(id, "reject", "quota", 1)
 	if e := f.get(id).Status.Examples; len(e) != 1 || e[0].Reason != "Failing" || !strings.Contains(e[0].Message, "and may refuse 50 %") {
 		t.Errorf("the examples of a plugin that refuses too much are %+v", e)

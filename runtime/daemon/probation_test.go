@@ -15,12 +15,18 @@ import (
 // deliver has a delivery bring the guest as the plugin 10-quota, with this probation.
 func (n *node) deliver(guest, settings string, probation time.Duration) {
 	n.t.Helper()
+	n.deliverJudged(guest, settings, probation, nil)
+}
+
+// deliverJudged is deliver with a share of calls that the plugin may refuse.
+func (n *node) deliverJudged(guest, settings string, probation time.Duration, maxRefused *int) {
+	n.t.Helper()
 	from := n.t.TempDir()
 	n.must(os.WriteFile(filepath.Join(from, "10-quota.wasm"), []byte(module(n.t, guest)), 0o644))
 	n.must(os.WriteFile(filepath.Join(from, "10-quota.json"), []byte(settings), 0o644))
 	all, err := delivery.Read(from)
 	n.must(err)
-	d := delivery.Delivery{Owner: "test", Plugins: all, Probation: probation}
+	d := delivery.Delivery{Owner: "test", Plugins: all, Probation: probation, MaxRefused: maxRefused}
 	_, err = delivery.Directory(n.config.PluginDir).Deliver(n.t.Context(), d, func(string, string) error { return nil })
 	n.must(err)
 }
@@ -155,6 +161,32 @@ func TestCrashesOfAVersionOnProbation(t *testing.T) {
 	n.awaitProblem("it failed its probation at ", "the proxy was started 3 times without an orderly stop")
 	n.awaitActive("10-quota")
 	n.quotaServes("after three crashes")
+}
+
+// TestShareOfRefusalsChanges: a delivery of the same plugin with a share of refusals counts for the probation that is under way.
+func TestShareOfRefusalsChanges(t *testing.T) {
+	n := newNode(t)
+	n.config.DataDir, n.config.AdminSocket = filepath.Join(n.dir, "data"), filepath.Join(n.dir, "admin.sock")
+	n.deliver("quota", "{}", 0)
+	n.start(daemon.Run)
+	n.awaitActive("10-quota")
+	n.awaitKept("10-quota", "{")
+	n.deliver("reject", "{}", time.Hour)
+	n.await("plugin on probation", "10-quota")
+	for range 20 {
+		if _, err := n.runPod(t.Context(), "web"); err == nil {
+			t.Fatal("the plugin refuses no pod")
+		}
+	}
+	time.Sleep(2 * time.Second) // in which it is judged
+	if p := n.plugin("10-quota"); p.Failure != nil || p.Probation.IsZero() {
+		t.Errorf("without a share it is %+v", p)
+	}
+	half := 50
+	n.deliverJudged("reject", "{}", time.Hour, &half)
+	n.failing() // more are refused until the version before is active
+	n.awaitProblem("it failed its probation at ", " of its ", " calls, and may refuse 50 %")
+	n.quotaServes("after it has gone back")
 }
 
 // TestFileChangedByHandEndsTheProbation: the node goes back no more.

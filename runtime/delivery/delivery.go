@@ -23,8 +23,10 @@ type Delivery struct {
 	MayEmpty  bool // the delivery may have no plugin, where that removes some
 	CheckOnly bool // the plugins are checked, and none is changed
 
-	Probation  time.Duration // of each plugin that changes; 0: none
-	MaxRefused *int          // percent of its calls that a plugin may refuse in its probation; nil: that is not judged
+	Probation time.Duration // of each plugin that changes; 0: none
+	// MaxRefused is how many percent of its calls a plugin may refuse in its probation, also in one that a delivery before has asked
+	// for; nil: that is not judged.
+	MaxRefused *int
 }
 
 // Plan is what a delivery would change.
@@ -33,6 +35,7 @@ type Plan struct {
 	Edited []string // ids of those of Write whose files were edited on the node
 	Kept   []string // ids of plugins that stay as they were edited on the node: their delivery has brought nothing new
 	Remove []string // ids
+	Judge  []string // ids of plugins that stay, and whose probation gets another MaxRefused
 }
 
 // Plan compares a delivery with the directory. The error names a file that belongs to another owner, or that no
@@ -45,7 +48,7 @@ func (d Directory) Plan(of Delivery) (*Plan, error) {
 	plan, wanted := new(Plan), map[string]bool{}
 	for _, p := range of.Plugins {
 		wanted[p.ID] = true
-		if err := d.compare(p, of.Owner, r, plan); err != nil {
+		if err := d.compare(p, of, r, plan); err != nil {
 			return nil, err
 		}
 	}
@@ -61,14 +64,14 @@ func (d Directory) Plan(of Delivery) (*Plan, error) {
 	return plan, nil
 }
 
-func (d Directory) compare(p Plugin, owner string, r record, plan *Plan) error {
+func (d Directory) compare(p Plugin, of Delivery, r record, plan *Plan) error {
 	path := d.path(p.ID + ".json")
 	now, err := os.ReadFile(path)
 	before, ours := r.Plugins[p.ID]
 	_, module := os.Lstat(d.path(p.ID + ".wasm"))
 	has, wants := digest(now), digest(p.Text)
 	switch {
-	case ours && before.Owner != owner:
+	case ours && before.Owner != of.Owner:
 		return fmt.Errorf("%s belongs to the owner %q: deliver the plugin under another name, or have that owner's delivery give it up", path, before.Owner)
 	case module == nil:
 		return byHand(d.path(p.ID + ".wasm"))
@@ -81,6 +84,9 @@ func (d Directory) compare(p Plugin, owner string, r record, plan *Plan) error {
 	case has == wants && p.Module != nil && !d.has(p.Digest): // somebody has removed it
 		plan.Write = append(plan.Write, p)
 	case has == wants:
+		if of.rejudges(before, wants) {
+			plan.Judge = append(plan.Judge, p.ID)
+		}
 	case slices.Contains(before.Texts, has):
 		plan.Write = append(plan.Write, p)
 	case before.Texts[0] == wants:
@@ -89,6 +95,14 @@ func (d Directory) compare(p Plugin, owner string, r record, plan *Plan) error {
 		plan.Write, plan.Edited = append(plan.Write, p), append(plan.Edited, p.ID)
 	}
 	return nil
+}
+
+// rejudges reports whether a plugin that stays as it is may refuse another share of its calls from now on.
+func (of Delivery) rejudges(has brought, text string) bool {
+	if of.Probation == 0 || has.Probation == "" || has.Texts[0] != text {
+		return false
+	}
+	return (of.MaxRefused == nil) != (has.MaxRefused == nil) || of.MaxRefused != nil && *of.MaxRefused != *has.MaxRefused
 }
 
 func byHand(path string) error {
@@ -221,6 +235,11 @@ func (d Directory) announce(of Delivery, plan *Plan, r *record) error {
 		if p.Module != nil && !d.has(p.Digest) && !slices.Contains(r.Modules, p.Digest) {
 			r.Modules = append(r.Modules, p.Digest)
 		}
+	}
+	for _, id := range plan.Judge {
+		one := r.Plugins[id]
+		one.MaxRefused = of.MaxRefused
+		r.Plugins[id] = one
 	}
 	if err := os.Mkdir(d.path(registry.Modules), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err

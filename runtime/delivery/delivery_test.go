@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
@@ -186,6 +187,41 @@ func TestChecked(t *testing.T) {
 		t.Error(err)
 	}
 	plugins{"10-a": "a2 {}", "11-a": "a1 {}"}.has(t, d)
+}
+
+// TestJudge: a plugin that is on probation and stays gets the share of refusals of the delivery, and no other one does.
+func TestJudge(t *testing.T) {
+	d, five, ten := Directory(t.TempDir()), 5, 10
+	one := plugins{"10-a": "a1 {}", "11-a": "a1 {}"}.delivery(t, "a")
+	deliver(t, d, one)
+	for _, step := range []struct {
+		code       string // of 10-a
+		probation  time.Duration
+		maxRefused *int
+		want       []string
+		is         *int // of 10-a
+	}{
+		{"a1", time.Hour, &five, nil, nil}, // it is not on probation
+		{"a2", time.Hour, nil, nil, nil},
+		{"a2", time.Hour, &five, []string{"10-a"}, &five},
+		{"a2", time.Hour, &five, nil, &five},
+		{"a2", time.Hour, &ten, []string{"10-a"}, &ten},
+		{"a2", 0, nil, nil, &ten}, // who asks for no probation changes none
+		{"a2", time.Hour, nil, []string{"10-a"}, nil},
+	} {
+		of := plugins{"10-a": step.code + " {}", "11-a": "a1 {}"}.delivery(t, "a")
+		of.Probation, of.MaxRefused = step.probation, step.maxRefused
+		if plan := deliver(t, d, of); !slices.Equal(plan.Judge, step.want) {
+			t.Errorf("%+v: judged are %q", step, plan.Judge)
+		}
+		text, err := os.ReadFile(d.path("10-a.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, is := d.Probation("10-a", digest(text)); (is == nil) != (step.is == nil) || is != nil && *is != *step.is {
+			t.Errorf("%+v: the share is %v", step, is)
+		}
+	}
 }
 
 // TestModulesStay: a module goes when no JSON file names it any more, whoever has written that one. Modules that no delivery

@@ -106,6 +106,34 @@ func TestMaxRefused(t *testing.T) {
 	}
 }
 
+// TestRefusing changes the share during the probation, and not after it.
+func TestRefusing(t *testing.T) {
+	five := 5
+	n, d := newNode(t), one("1")
+	all := n.start(t)
+	found(t, all, d)
+	all.Activate(d.ID, d.Generation(), probation.Counts{})
+	refuses := func() bool {
+		return all.Get(d.ID, d.Generation()).Judge(probation.Counts{Calls: 20, Rejections: 20}) != ""
+	}
+	if refuses() {
+		t.Error("refusals are judged without a share")
+	}
+	if !all.Refusing(d.ID, d.Generation(), &five) || !refuses() || all.Refusing(d.ID, d.Generation(), &five) {
+		t.Error("a new share is not taken, or is always new")
+	}
+	if all.Refusing(d.ID, "another", nil) {
+		t.Error("another generation has a trial")
+	}
+	if !all.Refusing(d.ID, d.Generation(), nil) || refuses() {
+		t.Error("a share cannot be taken back")
+	}
+	all.Pass(d.ID, d.Generation())
+	if all.Refusing(d.ID, d.Generation(), &five) {
+		t.Error("a version that has passed is judged")
+	}
+}
+
 // TestBeforeIsOfGoodVersions: what versions have done that did not pass does not excuse the next one, be it the same or another.
 func TestBeforeIsOfGoodVersions(t *testing.T) {
 	n, d := newNode(t), one("1")

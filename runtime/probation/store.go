@@ -177,6 +177,16 @@ func (t *Trials) Activate(id, generation string, now Counts) {
 	})
 }
 
+// Refusing notes how many percent of its calls the version may refuse from now on, nil being any, and reports whether that is new.
+func (t *Trials) Refusing(id, generation string, most *int) (changed bool) {
+	t.change(id, generation, func(one *Trial) {
+		if changed = (most == nil) != (one.MaxRefused == nil) || most != nil && *most != *one.MaxRefused; changed {
+			one.MaxRefused = most
+		}
+	})
+	return changed
+}
+
 // Settle notes that a version is active that is not on probation. What was counted of one that was on probation and did not pass
 // is not of the version before the next one: counts, which is called in that case alone, gives the plugin's counts.
 func (t *Trials) Settle(id string, counts func(id string) Counts) {

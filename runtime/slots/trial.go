@@ -68,8 +68,11 @@ func (s *Slots) judgeLater(p *slot, generation string) {
 
 // judge has a version go on, pass or fail that is on probation.
 func (s *Slots) judge(ctx context.Context, p *slot, generation string) {
-	t := s.trials.Get(p.id, generation)
 	there := p.active != nil && p.active.description.Generation() == generation
+	if there && heeded(s.trials, p.active.description, s.config.PluginDir) {
+		s.jobs.Go(func() { s.trials.Save(ctx) })
+	}
+	t := s.trials.Get(p.id, generation)
 	if !there || t == nil || !t.Open() { // another version has come, or a bypass
 		p.judging = ""
 		return
@@ -88,6 +91,13 @@ func (s *Slots) judge(ctx context.Context, p *slot, generation string) {
 	}
 	p.judging = ""
 	s.jobs.Go(func() { s.trials.Save(ctx) })
+}
+
+// heeded takes over from the plugin directory how much a version on probation may refuse, and reports whether that is new: a
+// delivery may change it during the probation.
+func heeded(trials *probation.Trials, d registry.Description, pluginDir string) bool {
+	length, most := delivery.Directory(pluginDir).Probation(d.ID, d.Settings)
+	return length > 0 && trials.Refusing(d.ID, d.Generation(), most)
 }
 
 // goBack has the version before be active again: the last good one, or none.
