@@ -23,6 +23,7 @@ func functions() template.FuncMap {
 		"without": strings.TrimPrefix,
 
 		"errno":          func(n int64) string { return abi.Errno(n).Error() },
+		"errnoName":      func(n int64) string { return abi.ErrnoName(abi.Errno(n)) },
 		"handleWritable": abi.HandleWritable,
 		"cgroupWritable": func(object int64) abi.HookSet { return abi.CgroupWritable(abi.Object(object)) },
 		"cgroupFiles":    cgroupFiles,
@@ -45,7 +46,16 @@ func functions() template.FuncMap {
 			return "OPTIONAL.md"
 		},
 		"relative": func(f abi.Field) abi.Field { return f - abi.Resources },
+		"added":    added,
 	}
+}
+
+// added says which minor version has added a row of a table, if it is not of 1.0.
+func added(table string, name ...any) string {
+	if minor := abi.Since(table, fmt.Sprint(name...)); minor > 0 {
+		return " (since " + version(minor) + ")"
+	}
+	return ""
 }
 
 // pick returns the word at the place that a number of a table has, from 0 on.

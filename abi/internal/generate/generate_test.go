@@ -128,6 +128,36 @@ func TestAdditionsAreMarked(t *testing.T) {
 	}
 }
 
+// The pages and wp1.json say which version has added a row.
+func TestAdditionsAreShown(t *testing.T) {
+	former := abi.Additions
+	defer func() { abi.Additions = former }()
+	for table, name := range map[string]string{
+		"function": "conflict", "hook": "Tick", "field": "container.env", "capability": "env", "error": "CONFLICT", "feature": "kv",
+	} {
+		abi.Additions = []abi.Addition{{Minor: 1, Table: table, Name: name}}
+		g, err := newGenerator(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := g.make("ABI.md")
+		if n := strings.Count(page, "(since 1.1)"); err != nil || n != 1 {
+			t.Errorf("a %s that was added: error %v, shown %d times", table, err, n)
+		}
+		text, err := g.tables.json()
+		if n := strings.Count(string(text), `"since":"1.1"`); err != nil || n != 1 {
+			t.Errorf("a %s that was added: error %v, %d times in wp1.json", table, err, n)
+		}
+	}
+	if abi.Needs([]string{"get"}, nil) != 0 {
+		t.Error("get needs a later version")
+	}
+	abi.Additions = []abi.Addition{{Minor: 1, Table: "function", Name: "conflict"}, {Minor: 2, Table: "hook", Name: "Tick"}}
+	if abi.Needs([]string{"get", "conflict"}, nil) != 1 || abi.Needs([]string{"conflict"}, []string{"Tick"}) != 2 {
+		t.Error("what was added is not needed")
+	}
+}
+
 // What wp1.json says is enough to write the constants and imports of an SDK: those of C's are found by it alone.
 func TestJSONHasTheTables(t *testing.T) {
 	read := func(path string) string {
