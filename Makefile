@@ -26,7 +26,7 @@ build: ## Build the program
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o $(BIN) ./cmd/wasmproxy
 
 .PHONY: dist
-dist: ## Make the programs, .deb and .rpm packages, container image, manifests, documents, checksums and SBOMs of a release, in dist
+dist: ## Make the programs, .deb and .rpm packages, container image, manifests, Helm chart, documents, checksums and SBOMs of a release, in dist
 	deploy/packages/dist.sh
 
 .PHONY: dist-check

@@ -101,6 +101,7 @@ type page struct {
 	digests       map[string]string // by those of the page; "": not pushed yet
 	order         []string          // of the page's digests
 	first         string            // digest of the plugin's first module
+	install       string            // the command of Helm
 }
 
 func newPage(t *testing.T, text string) *page {
@@ -196,6 +197,7 @@ func (p *page) steps() []step {
 		{"helm install ", func(line, _ string) {
 			p.image(p.s)
 			p.run(line + " --take-ownership --force-conflicts")
+			p.install = line
 			p.begin()
 		}},
 		{"kubectl label node worker-1 ", func(line, _ string) {
@@ -264,6 +266,8 @@ func (p *page) steps() []step {
 		{"kubectl delete nodeplugins --all", func(string, string) {}},
 		{"helm uninstall ", func(string, string) {
 			p.uninstalled()
+			p.run(p.install) // which finds what the release before has left
+			p.image(p.s)
 			for _, command := range p.inText {
 				if strings.Contains(command, " delete ") {
 					p.run(command + " --wait=false") // there is nobody who ends the deletion of a namespace
