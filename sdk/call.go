@@ -22,9 +22,8 @@ const (
 // variables may be secrets: do not log them.
 func Log(level Level, message string) { hostLog(int32(level), message) }
 
-// LogLevel returns the lowest level of which the proxy keeps lines, so that a plugin
-// can spare itself others. Where none is kept it is above [LevelError].
-func LogLevel() Level { return Level(hostLogLevel()) }
+// Logs reports whether the proxy keeps lines of a level, so that a plugin can spare itself others.
+func Logs(level Level) bool { return int32(level) >= hostLogLevel() }
 
 // Config returns the plugin's configuration as the operator wrote it, "" if
 // there is none.
@@ -81,22 +80,22 @@ func Request() []byte {
 	return unsafe.Slice(unsafe.StringData(request), len(request)) // nobody else has these bytes
 }
 
-// Count adds to a counter, delta being 0 or more. Names are of small letters,
+// MetricAdd adds to a counter, delta being 0 or more. Names are of small letters,
 // digits and underscores, with labels as in requests_total{code="200"}. It needs
 // [CapMetric]. A value for a name that is no counter, or for more than 64 names, is dropped
 // without an error, and the host counts it.
-func Count(name string, delta int64) error {
-	return check("Count", name, hostMetric(abi.MetricAdd, name, delta))
+func MetricAdd(name string, delta int64) error {
+	return check("MetricAdd", name, hostMetric(abi.MetricAdd, name, delta))
 }
 
-// Gauge sets a gauge. It needs [CapMetric].
-func Gauge(name string, value int64) error {
-	return check("Gauge", name, hostMetric(abi.MetricSet, name, value))
+// MetricSet sets a gauge. It needs [CapMetric].
+func MetricSet(name string, value int64) error {
+	return check("MetricSet", name, hostMetric(abi.MetricSet, name, value))
 }
 
-// Observe adds a value to a histogram. It needs [CapMetric].
-func Observe(name string, value int64) error {
-	return check("Observe", name, hostMetric(abi.MetricObserve, name, value))
+// MetricObserve adds a value to a histogram. It needs [CapMetric].
+func MetricObserve(name string, value int64) error {
+	return check("MetricObserve", name, hostMetric(abi.MetricObserve, name, value))
 }
 
 // KVGet returns what [KVSet] kept under a key, and whether there is anything. It

@@ -42,10 +42,10 @@ func (c *PreCreateContainer) SetWorkingDir(dir string) error {
 	return setText("SetWorkingDir", abi.Container, abi.ContainerWorkingDir, dir)
 }
 
-// SetMount adds a mount, in the place of one with the same container path. It
+// AddMount adds a mount, in the place of one with the same container path. It
 // needs [CapMounts].
-func (c *PreCreateContainer) SetMount(m Mount) error {
-	return addElement("SetMount", m.ContainerPath, abi.ContainerMounts, encode(m.members()))
+func (c *PreCreateContainer) AddMount(m Mount) error {
+	return addElement("AddMount", m.ContainerPath, abi.ContainerMounts, encode(m.members()))
 }
 
 // DeleteMount removes the mount of a container path, if it is there. It needs [CapMounts].
@@ -53,10 +53,10 @@ func (c *PreCreateContainer) DeleteMount(containerPath string) error {
 	return deleteElement("DeleteMount", containerPath, abi.ContainerMounts)
 }
 
-// SetDevice adds a device, in the place of one with the same container path. It
+// AddDevice adds a device, in the place of one with the same container path. It
 // needs [CapDevices].
-func (c *PreCreateContainer) SetDevice(d Device) error {
-	return addElement("SetDevice", d.ContainerPath, abi.ContainerDevices, encode(d.members()))
+func (c *PreCreateContainer) AddDevice(d Device) error {
+	return addElement("AddDevice", d.ContainerPath, abi.ContainerDevices, encode(d.members()))
 }
 
 // DeleteDevice removes the device of a container path, if it is there. It needs [CapDevices].
@@ -64,10 +64,10 @@ func (c *PreCreateContainer) DeleteDevice(containerPath string) error {
 	return deleteElement("DeleteDevice", containerPath, abi.ContainerDevices)
 }
 
-// SetCDIDevice adds a CDI device by its fully qualified name, vendor.com/class=name.
+// AddCDIDevice adds a CDI device by its fully qualified name, vendor.com/class=name.
 // It needs [CapCDI].
-func (c *PreCreateContainer) SetCDIDevice(name string) error {
-	return addElement("SetCDIDevice", name, abi.ContainerCDIDevices, name)
+func (c *PreCreateContainer) AddCDIDevice(name string) error {
+	return addElement("AddCDIDevice", name, abi.ContainerCDIDevices, name)
 }
 
 // DeleteCDIDevice removes a CDI device, if it is there. It needs [CapCDI].
@@ -91,10 +91,10 @@ func (c *PreCreateContainer) SetRunAsUsername(name string) error {
 	return setText("SetRunAsUsername", abi.Container, abi.ContainerRunAsUsername, name)
 }
 
-// SetSupplementalGroup adds a group of the container's first process. It needs [CapUser].
-func (c *PreCreateContainer) SetSupplementalGroup(gid int64) error {
+// AddSupplementalGroup adds a group of the container's first process. It needs [CapUser].
+func (c *PreCreateContainer) AddSupplementalGroup(gid int64) error {
 	group := FormatInt(gid)
-	return addElement("SetSupplementalGroup", group, abi.ContainerSupplementalGroups, group)
+	return addElement("AddSupplementalGroup", group, abi.ContainerSupplementalGroups, group)
 }
 
 // DeleteSupplementalGroup removes such a group, if it is there. It needs [CapUser].

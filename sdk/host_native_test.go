@@ -66,7 +66,7 @@ func TestNativeCaseIsComplete(t *testing.T) {
 	var got []string
 	register(t, func() {
 		Plugin("p", "1").Needs(all()...).OnPreStartContainer(func(c *PreStartContainer) error {
-			got = []string{c.ID(), c.Pod().ID(), c.Pod().CgroupParent(), RuntimeName(), readText("", abi.Event, abi.EventMethod)}
+			got = []string{c.ID(), c.Pod().ID(), c.Pod().CgroupParent(), Node.RuntimeName(), readText("", abi.Event, abi.EventMethod)}
 			for _, other := range c.Pod().Containers() {
 				got = append(got, other.ID())
 			}

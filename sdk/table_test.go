@@ -64,10 +64,10 @@ var samples = map[string][]any{
 	"SetCpusetCPUs": {"0-3"}, "SetCpusetMems": {"0"}, "SetCgroupParent": {"/kubepods/pod1"},
 	"SetHugepageLimit": {"2MB", "4096"}, "DeleteHugepageLimit": {"1GB"},
 	"SetUnified": {"memory.high", "4096"}, "DeleteUnified": {"memory.low"}, "SetCgroup": {"cpu.idle", "1"},
-	"SetMount": {Mount{ContainerPath: "/key", HostPath: "/host"}}, "DeleteMount": {"/gone"},
-	"SetDevice": {Device{ContainerPath: "/key", HostPath: "/dev/null", Permissions: "rw"}}, "DeleteDevice": {"/gone"},
-	"SetCDIDevice": {"example.com/class=key"}, "DeleteCDIDevice": {"example.com/class=gone"},
-	"SetSupplementalGroup": {int64(1)}, "DeleteSupplementalGroup": {int64(2)}, "SetWorkingDir": {"/key"},
+	"AddMount": {Mount{ContainerPath: "/key", HostPath: "/host"}}, "DeleteMount": {"/gone"},
+	"AddDevice": {Device{ContainerPath: "/key", HostPath: "/dev/null", Permissions: "rw"}}, "DeleteDevice": {"/gone"},
+	"AddCDIDevice": {"example.com/class=key"}, "DeleteCDIDevice": {"example.com/class=gone"},
+	"AddSupplementalGroup": {int64(1)}, "DeleteSupplementalGroup": {int64(2)}, "SetWorkingDir": {"/key"},
 	"SetCommand": {"sh", "-c"}, "SetArgs": {"sleep"},
 }
 
@@ -201,7 +201,7 @@ func reached(changes sdktest.Changes) []string {
 func callSetters(t *testing.T, v reflect.Value) error {
 	for name, method := range v.Methods() {
 		switch {
-		case strings.HasPrefix(name.Name, "Set"), strings.HasPrefix(name.Name, "Delete"):
+		case strings.HasPrefix(name.Name, "Set"), strings.HasPrefix(name.Name, "Delete"), strings.HasPrefix(name.Name, "Add") && method.Type().NumIn() > 0:
 			args := arguments(name.Name, method.Type())
 			err, _ := method.Call(args)[0].Interface().(error)
 			if err != nil && !Handled(err, ErrUnsupported) { // nothing is taken away from a handle

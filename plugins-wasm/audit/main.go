@@ -31,7 +31,7 @@ func init() {
 		OnPostRemoveImage(counted[wp.PostRemoveImage]("RemoveImage"))
 }
 
-func count(method string) error { return wp.Count(`calls_total{method="`+method+`"}`, 1) }
+func count(method string) error { return wp.MetricAdd(`calls_total{method="`+method+`"}`, 1) }
 
 // counted is a handler that counts a method.
 func counted[E any](method string) func(*E) error {
@@ -41,21 +41,21 @@ func counted[E any](method string) func(*E) error {
 // created counts containers that take the place of one that has ended, too.
 func created(c *wp.PostCreateContainer) error {
 	if c.Attempt() > 0 {
-		wp.Count("container_restarts_total", 1)
+		wp.MetricAdd("container_restarts_total", 1)
 	}
 	return count("CreateContainer")
 }
 
 // started counts containers by the class of their pods, which are four texts.
 func started(c *wp.PostStartContainer) error {
-	wp.Count(`containers_started_total{qos="`+c.Pod().QoS()+`"}`, 1)
+	wp.MetricAdd(`containers_started_total{qos="`+c.Pod().QoS()+`"}`, 1)
 	return count("StartContainer")
 }
 
 // ran counts probes and hooks of kubelet that ended with an error, too.
 func ran(e *wp.PostExecSync) error {
 	if e.ExitCode() != 0 {
-		wp.Count("commands_failed_total", 1)
+		wp.MetricAdd("commands_failed_total", 1)
 	}
 	return count("ExecSync")
 }

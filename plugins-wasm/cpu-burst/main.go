@@ -133,7 +133,7 @@ func (c *container) scale(quota int64, shared state) error {
 		return set("cpu.max.burst", "0", c.SetCgroup)
 	}
 	target := c.target(quota, c.operation(is).onNode(shared))
-	if wp.CgroupVersion() == 1 && target > quota {
+	if wp.Node.CgroupVersion() == 1 && target > quota {
 		target = c.withinPod(target)
 	}
 	if target != quota || c.was == nil && quota != c.limit {

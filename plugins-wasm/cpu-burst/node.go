@@ -33,8 +33,8 @@ type pool struct {
 
 // nodePool returns the CPUs of the node, and how much of them was used since the last tick.
 func nodePool(now int64) (pool, error) {
-	room := pool{millis: wp.NodeCPUs() * 1_000}
-	text, err := wp.ReadNodeCgroup("cpu.stat")
+	room := pool{millis: wp.Node.CPUs() * 1_000}
+	text, err := wp.Node.ReadCgroup("cpu.stat")
 	if wp.Handled(err, wp.ErrUnsupported) || wp.Handled(err, wp.ErrNotFound) {
 		once("cpu.stat", "of the node cannot be read: no quota is raised")
 		return room, nil

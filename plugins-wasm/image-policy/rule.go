@@ -74,7 +74,7 @@ func (r rule) refusal(i known) string {
 		return i.title() + " is not named by a digest, as namespace " + r.namespace + " requires: write " + ref.Name() + "@sha256:DIGEST"
 	case r.any:
 		return ""
-	case id || ref.Short && wp.RuntimeName() == "cri-o": // CRI-O looks for a short name where its registries.conf says
+	case id || ref.Short && wp.Node.RuntimeName() == "cri-o": // CRI-O looks for a short name where its registries.conf says
 		return r.refusalByDigests(i)
 	case r.allows(ref):
 		return ""

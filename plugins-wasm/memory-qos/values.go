@@ -68,7 +68,7 @@ func allocatable() int64 {
 	if config.allocatable > 0 {
 		return config.allocatable
 	}
-	return wp.NodeMemory()
+	return wp.Node.Memory()
 }
 
 // requestOf returns a container's memory request in bytes, false if it cannot be told. CRI has no field
@@ -90,7 +90,7 @@ func requestOf(p wp.Pod, c wp.Container, class string, limit int64) (request int
 	case class == "BestEffort", score > 999, score < 3: // of no request, or of a critical pod
 		return 0, false, nil
 	}
-	return requestByScore(score, wp.NodeMemory(), limit), true, nil
+	return requestByScore(score, wp.Node.Memory(), limit), true, nil
 }
 
 // requestByScore returns the least memory that a container of a Burstable pod may request:

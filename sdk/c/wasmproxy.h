@@ -9,7 +9,7 @@
  *     WP_PLUGIN({"name": "hello", "version": "1.0.0", "hooks": ["PostStartContainer"]})
  *
  *     int32_t wp_hook(int32_t hook) {
- *         wp_say(WP_LOG_INFO, wp_get_text(WP_OBJECT_CONTAINER, WP_CONTAINER_NAME));
+ *         wp_log(WP_LOG_INFO, wp_get_text(WP_OBJECT_CONTAINER, WP_CONTAINER_NAME));
  *         return wp_result();
  *     }
  *
@@ -218,7 +218,7 @@ extern "C" {
 #define WP_ERR_READ_ONLY (-7) /* not writable in this hook */
 #define WP_ERR_CONFLICT (-8) /* an earlier plugin set it to another value */
 
-/* Kinds of wp_pod_find. */
+/* Kinds of wp_find. */
 #define WP_BY_POD_ID 0 /* the id of a pod sandbox; gives that pod */
 #define WP_BY_POD_UID 1 /* the uid of a Kubernetes pod; gives its newest sandbox */
 #define WP_BY_POD_NAME 2 /* `namespace/name` of a Kubernetes pod; gives its newest sandbox */
@@ -240,7 +240,7 @@ extern "C" {
 #define WP_LOG_WARN 2 /* warn */
 #define WP_LOG_ERROR 3 /* error */
 
-/* Kinds of wp_metric. */
+/* Kinds of wp1_metric. */
 #define WP_METRIC_ADD 0 /* a counter grows by the value, which is not negative */
 #define WP_METRIC_SET 1 /* a gauge is the value */
 #define WP_METRIC_OBSERVE 2 /* a histogram takes the value */
@@ -251,109 +251,109 @@ extern "C" {
 #define WP_FEATURE_UPDATE 3 /* writes on handles are applied */
 #define WP_FEATURE_KV 4 /* values survive a reload of the plugin */
 
-/* Host functions. ABI.md says what each does. */
+/* Host functions as they are, in module wp1. ABI.md says what each does. The helpers below call them. */
 
 __attribute__((import_module("wp1"), import_name("get")))
-int32_t wp_get(int32_t object, int32_t field, void *buf, size_t cap);
+int32_t wp1_get(int32_t object, int32_t field, void *buf, size_t cap);
 
 __attribute__((import_module("wp1"), import_name("get_i64")))
-int32_t wp_get_i64(int32_t object, int32_t field, int64_t *out);
+int32_t wp1_get_i64(int32_t object, int32_t field, int64_t *out);
 
 __attribute__((import_module("wp1"), import_name("map_get")))
-int32_t wp_map_get(int32_t object, int32_t field, const char *key, size_t key_len, void *buf, size_t cap);
+int32_t wp1_map_get(int32_t object, int32_t field, const char *key, size_t key_len, void *buf, size_t cap);
 
 __attribute__((import_module("wp1"), import_name("map_dump")))
-int32_t wp_map_dump(int32_t object, int32_t field, void *buf, size_t cap);
+int32_t wp1_map_dump(int32_t object, int32_t field, void *buf, size_t cap);
 
 __attribute__((import_module("wp1"), import_name("list_dump")))
-int32_t wp_list_dump(int32_t object, int32_t field, void *buf, size_t cap);
+int32_t wp1_list_dump(int32_t object, int32_t field, void *buf, size_t cap);
 
 __attribute__((import_module("wp1"), import_name("cri_raw")))
-int32_t wp_cri_raw(void *buf, size_t cap);
+int32_t wp1_cri_raw(void *buf, size_t cap);
 
 __attribute__((import_module("wp1"), import_name("cgroup_get")))
-int32_t wp_cgroup_get(int32_t object, const char *file, size_t file_len, void *buf, size_t cap);
+int32_t wp1_cgroup_get(int32_t object, const char *file, size_t file_len, void *buf, size_t cap);
 
 __attribute__((import_module("wp1"), import_name("pod_find")))
-int32_t wp_pod_find(int32_t kind, const char *name, size_t name_len);
+int32_t wp1_pod_find(int32_t kind, const char *name, size_t name_len);
 
 __attribute__((import_module("wp1"), import_name("pod_list")))
-int32_t wp_pod_list(const char *ns, size_t ns_len, void *buf, size_t cap);
+int32_t wp1_pod_list(const char *ns, size_t ns_len, void *buf, size_t cap);
 
 __attribute__((import_module("wp1"), import_name("container_list")))
-int32_t wp_container_list(int32_t pod, void *buf, size_t cap);
+int32_t wp1_container_list(int32_t pod, void *buf, size_t cap);
 
 __attribute__((import_module("wp1"), import_name("set_i64")))
-int32_t wp_set_i64(int32_t object, int32_t field, int64_t value);
+int32_t wp1_set_i64(int32_t object, int32_t field, int64_t value);
 
 __attribute__((import_module("wp1"), import_name("set_bytes")))
-int32_t wp_set_bytes(int32_t object, int32_t field, const char *value, size_t value_len);
+int32_t wp1_set_bytes(int32_t object, int32_t field, const char *value, size_t value_len);
 
 __attribute__((import_module("wp1"), import_name("map_set")))
-int32_t wp_map_set(int32_t object, int32_t field, const char *key, size_t key_len, const char *value, size_t value_len);
+int32_t wp1_map_set(int32_t object, int32_t field, const char *key, size_t key_len, const char *value, size_t value_len);
 
 __attribute__((import_module("wp1"), import_name("map_del")))
-int32_t wp_map_del(int32_t object, int32_t field, const char *key, size_t key_len);
+int32_t wp1_map_del(int32_t object, int32_t field, const char *key, size_t key_len);
 
 __attribute__((import_module("wp1"), import_name("list_set")))
-int32_t wp_list_set(int32_t object, int32_t field, const char *list, size_t list_len);
+int32_t wp1_list_set(int32_t object, int32_t field, const char *list, size_t list_len);
 
 __attribute__((import_module("wp1"), import_name("list_add")))
-int32_t wp_list_add(int32_t object, int32_t field, const char *element, size_t element_len);
+int32_t wp1_list_add(int32_t object, int32_t field, const char *element, size_t element_len);
 
 __attribute__((import_module("wp1"), import_name("list_del")))
-int32_t wp_list_del(int32_t object, int32_t field, const char *key, size_t key_len);
+int32_t wp1_list_del(int32_t object, int32_t field, const char *key, size_t key_len);
 
 __attribute__((import_module("wp1"), import_name("cgroup_set")))
-int32_t wp_cgroup_set(int32_t object, const char *file, size_t file_len, const char *value, size_t value_len);
+int32_t wp1_cgroup_set(int32_t object, const char *file, size_t file_len, const char *value, size_t value_len);
 
 __attribute__((import_module("wp1"), import_name("reject")))
-int32_t wp_reject(int32_t code, const char *reason, size_t reason_len);
+int32_t wp1_reject(int32_t code, const char *reason, size_t reason_len);
 
 __attribute__((import_module("wp1"), import_name("fail")))
-void wp_fail(const char *reason, size_t reason_len);
+void wp1_fail(const char *reason, size_t reason_len);
 
 __attribute__((import_module("wp1"), import_name("abort")))
-void wp_abort(const char *reason, size_t reason_len);
+void wp1_abort(const char *reason, size_t reason_len);
 
 __attribute__((import_module("wp1"), import_name("config")))
-int32_t wp_config(void *buf, size_t cap);
+int32_t wp1_config(void *buf, size_t cap);
 
 __attribute__((import_module("wp1"), import_name("log")))
-void wp_log(int32_t level, const char *text, size_t text_len);
+void wp1_log(int32_t level, const char *text, size_t text_len);
 
 __attribute__((import_module("wp1"), import_name("log_level")))
-int32_t wp_log_level(void);
+int32_t wp1_log_level(void);
 
 __attribute__((import_module("wp1"), import_name("metric")))
-int32_t wp_metric(int32_t kind, const char *name, size_t name_len, int64_t value);
+int32_t wp1_metric(int32_t kind, const char *name, size_t name_len, int64_t value);
 
 __attribute__((import_module("wp1"), import_name("kv_get")))
-int32_t wp_kv_get(const char *key, size_t key_len, void *buf, size_t cap);
+int32_t wp1_kv_get(const char *key, size_t key_len, void *buf, size_t cap);
 
 __attribute__((import_module("wp1"), import_name("kv_set")))
-int32_t wp_kv_set(const char *key, size_t key_len, const char *value, size_t value_len);
+int32_t wp1_kv_set(const char *key, size_t key_len, const char *value, size_t value_len);
 
 __attribute__((import_module("wp1"), import_name("kv_del")))
-int32_t wp_kv_del(const char *key, size_t key_len);
+int32_t wp1_kv_del(const char *key, size_t key_len);
 
 __attribute__((import_module("wp1"), import_name("now")))
-int64_t wp_now(void);
+int64_t wp1_now(void);
 
 __attribute__((import_module("wp1"), import_name("random")))
-int32_t wp_random(void *buf, size_t len);
+int32_t wp1_random(void *buf, size_t len);
 
 __attribute__((import_module("wp1"), import_name("feature")))
-int32_t wp_feature(int32_t feature);
+int32_t wp1_feature(int32_t feature);
 
 __attribute__((import_module("wp1"), import_name("cgroup_read")))
-int32_t wp_cgroup_read(const char *objects, size_t objects_len, const char *files, size_t files_len, void *buf, size_t cap);
+int32_t wp1_cgroup_read(const char *objects, size_t objects_len, const char *files, size_t files_len, void *buf, size_t cap);
 
 __attribute__((import_module("wp1"), import_name("withdraw")))
-int32_t wp_withdraw(int32_t object, int32_t field, const char *key, size_t key_len);
+int32_t wp1_withdraw(int32_t object, int32_t field, const char *key, size_t key_len);
 
 __attribute__((import_module("wp1"), import_name("conflict")))
-int32_t wp_conflict(void *buf, size_t cap);
+int32_t wp1_conflict(void *buf, size_t cap);
 
 /* What a plugin defines. */
 
@@ -408,10 +408,10 @@ static inline int wp_has_prefix(wp_text t, wp_text prefix) {
 }
 
 /*
- * wp_parse_number reads a whole number in decimal, and reports whether the text is one
+ * wp_parse_int reads a whole number in decimal, and reports whether the text is one
  * that fits.
  */
-static inline int wp_parse_number(wp_text t, int64_t *out) {
+static inline int wp_parse_int(wp_text t, int64_t *out) {
 	size_t i = t.len > 0 && t.ptr[0] == '-';
 	int64_t v = 0; /* negative, as there is one more of those */
 	if (i == t.len) return 0;
@@ -441,9 +441,9 @@ static char *wp__next;
 static inline char *wp_alloc(size_t size) {
 	char *start = wp__next ? wp__next : __heap_base;
 	size_t have = __builtin_wasm_memory_size(0) << 16;
-	if (size > SIZE_MAX - (size_t)start - 0xffff) wp_abort("out of memory", 13);
+	if (size > SIZE_MAX - (size_t)start - 0xffff) wp1_abort("out of memory", 13);
 	if ((size_t)start + size > have && __builtin_wasm_memory_grow(0, ((size_t)start + size - have + 0xffff) >> 16) == SIZE_MAX)
-		wp_abort("out of memory", 13);
+		wp1_abort("out of memory", 13);
 	wp__next = start + size;
 	return start;
 }
@@ -456,8 +456,8 @@ static inline wp_text wp_join(wp_text a, wp_text b) {
 	return wp_make_text(out, a.len + b.len);
 }
 
-/* wp_format_number writes a number in decimal. */
-static inline wp_text wp_format_number(int64_t v) {
+/* wp_format_int writes a number in decimal. */
+static inline wp_text wp_format_int(int64_t v) {
 	uint64_t rest = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
 	char *end = wp_alloc(20) + 20, *p = end;
 	do {
@@ -505,7 +505,7 @@ static inline void wp__absent(void) {
  * wp_last_result is the result of the last helper below: 0 or more, or an error. A helper
  * that reads returns a text or a number, so this tells why it is empty:
  *
- *     wp_text stat = wp_get_file(container, WP_TEXT("cpu.stat"));
+ *     wp_text stat = wp_read_cgroup(container, WP_TEXT("cpu.stat"));
  *     if (wp_handled(wp_last_result(), WP_ERR_UNSUPPORTED)) continue;
  */
 static inline int32_t wp_last_result(void) { return wp__now; }
@@ -515,7 +515,7 @@ static inline int32_t wp_last_result(void) { return wp__now; }
  * longer fails the hook: the plugin has dealt with it.
  *
  *     int32_t result = wp_set_entry(WP_OBJECT_CONTAINER, WP_CONTAINER_RESOURCES_UNIFIED, WP_TEXT("memory.high"), limit);
- *     if (wp_handled(result, WP_ERR_UNSUPPORTED)) wp_say(WP_LOG_INFO, WP_TEXT("cgroup v1: not set"));
+ *     if (wp_handled(result, WP_ERR_UNSUPPORTED)) wp_log(WP_LOG_INFO, WP_TEXT("cgroup v1: not set"));
  */
 static inline int wp_handled(int32_t result, int32_t error) {
 	if (result != error) return 0;
@@ -562,34 +562,48 @@ static inline int32_t wp_result(void) {
 		reason = wp_join(reason, wp__what);
 	}
 	reason = wp_join(wp_join(reason, WP_TEXT(": ")), wp_error_name(error));
-	wp_fail(reason.ptr, reason.len);
+	wp1_fail(reason.ptr, reason.len);
 	return error;
 }
 
-/* wp_failed fails the hook in the plugin's own words. */
-static inline int32_t wp_failed(wp_text reason) {
+/* wp_failure fails the hook in the plugin's own words. */
+static inline int32_t wp_failure(wp_text reason) {
 	wp__error = 0;
-	wp_fail(reason.ptr, reason.len);
+	wp1_fail(reason.ptr, reason.len);
 	return WP_ERR_INVALID;
 }
 
-/* wp_refuse refuses the call, whatever the failure policy. The code is a WP_REJECT_. */
-static inline int32_t wp_refuse(int32_t code, wp_text reason) {
-	if (wp__check(wp_reject(code, reason.ptr, reason.len), "wp_refuse", 0, wp_make_text(0, 0)) < 0) return wp_result();
+/* wp_reject refuses the call, whatever the failure policy. The code is a WP_REJECT_. */
+static inline int32_t wp_reject(int32_t code, wp_text reason) {
+	if (wp__check(wp1_reject(code, reason.ptr, reason.len), "wp_reject", 0, wp_make_text(0, 0)) < 0) return wp_result();
 	wp__error = 0;
 	return WP_REJECT;
 }
 
-/* wp_give_up ends the guest at once with a reason, for a state that cannot be. */
-__attribute__((noreturn)) static inline void wp_give_up(wp_text reason) {
-	wp_abort(reason.ptr, reason.len);
+/* wp_abort ends the guest at once with a reason, for a state that cannot be. */
+__attribute__((noreturn)) static inline void wp_abort(wp_text reason) {
+	wp1_abort(reason.ptr, reason.len);
 	__builtin_trap();
 }
 
-/* wp_say writes a line to the proxy's log. The level is a WP_LOG_. */
-static inline void wp_say(int32_t level, wp_text text) { wp_log(level, text.ptr, text.len); }
+/* wp_log writes a line to the proxy's log. The level is a WP_LOG_. */
+static inline void wp_log(int32_t level, wp_text text) { wp1_log(level, text.ptr, text.len); }
+
+/* wp_logs reports whether the proxy keeps lines of a level, so that a plugin can spare itself others. */
+static inline int wp_logs(int32_t level) { return level >= wp1_log_level(); }
 
 /* ---- Reading ---- */
+
+/* wp_now is the event's time in nanoseconds since the Unix epoch. It does not move while a handler runs. */
+static inline int64_t wp_now(void) { return wp1_now(); }
+
+/* wp_random fills a buffer of 256 bytes at most with numbers that follow from the plugin and the event. They are not for keys. */
+static inline int32_t wp_random(void *buf, size_t len) {
+	return wp__check(wp1_random(buf, len), "wp_random", 0, wp_make_text(0, 0));
+}
+
+/* wp_has_feature tells whether this node and proxy have a feature, a WP_FEATURE_. */
+static inline int wp_has_feature(int32_t feature) { return wp1_feature(feature) > 0; }
 
 /*
  * WP__FILL calls a host function that fills a buffer, with the length that it needs. A
@@ -613,60 +627,60 @@ static inline void wp_say(int32_t level, wp_text text) { wp_log(level, text.ptr,
 
 /* wp_get_text reads a string field. */
 static inline wp_text wp__get_text(int32_t object, int32_t field, const char *named) {
-	WP__FILL("wp_get_text", named, wp_make_text(0, 0), wp_get(object, field, buf, cap));
+	WP__FILL("wp_get_text", named, wp_make_text(0, 0), wp1_get(object, field, buf, cap));
 }
 #define wp_get_text(object, field) wp__get_text((object), (field), #field)
 
-/* wp_get_number reads an i64 field, 0 if it is not there. */
-static inline int64_t wp__get_number(int32_t object, int32_t field, const char *named) {
+/* wp_get_int reads an i64 field, 0 if it is not there. */
+static inline int64_t wp__get_int(int32_t object, int32_t field, const char *named) {
 	int64_t v = 0;
-	int32_t result = wp_get_i64(object, field, &v);
+	int32_t result = wp1_get_i64(object, field, &v);
 	if (result == WP_ERR_NOT_FOUND)
 		wp__absent();
 	else
-		wp__check(result, "wp_get_number", named, wp_make_text(0, 0));
+		wp__check(result, "wp_get_int", named, wp_make_text(0, 0));
 	return v;
 }
-#define wp_get_number(object, field) wp__get_number((object), (field), #field)
+#define wp_get_int(object, field) wp__get_int((object), (field), #field)
 
 /* wp_get_entry reads the value of one key of a map. */
 static inline wp_text wp__get_entry(int32_t object, int32_t field, const char *named, wp_text key) {
-	WP__FILL("wp_get_entry", named, key, wp_map_get(object, field, key.ptr, key.len, buf, cap));
+	WP__FILL("wp_get_entry", named, key, wp1_map_get(object, field, key.ptr, key.len, buf, cap));
 }
 #define wp_get_entry(object, field, ...) wp__get_entry((object), (field), #field, __VA_ARGS__) /* key */
 
 /* wp_get_map reads a whole map, for wp_next_entry. */
 static inline wp_text wp__get_map(int32_t object, int32_t field, const char *named) {
-	WP__FILL("wp_get_map", named, wp_make_text(0, 0), wp_map_dump(object, field, buf, cap));
+	WP__FILL("wp_get_map", named, wp_make_text(0, 0), wp1_map_dump(object, field, buf, cap));
 }
 #define wp_get_map(object, field) wp__get_map((object), (field), #field)
 
 /* wp_get_list reads a list or set, for wp_next. Each element of a set of records is a map. */
 static inline wp_text wp__get_list(int32_t object, int32_t field, const char *named) {
-	WP__FILL("wp_get_list", named, wp_make_text(0, 0), wp_list_dump(object, field, buf, cap));
+	WP__FILL("wp_get_list", named, wp_make_text(0, 0), wp1_list_dump(object, field, buf, cap));
 }
 #define wp_get_list(object, field) wp__get_list((object), (field), #field)
 
-/* wp_get_file reads a file of an object's cgroup by its cgroup v2 name. */
-static inline wp_text wp_get_file(int32_t object, wp_text file) {
-	WP__FILL("wp_get_file", 0, file, wp_cgroup_get(object, file.ptr, file.len, buf, cap));
+/* wp_read_cgroup reads a file of an object's cgroup by its cgroup v2 name. */
+static inline wp_text wp_read_cgroup(int32_t object, wp_text file) {
+	WP__FILL("wp_read_cgroup", 0, file, wp1_cgroup_get(object, file.ptr, file.len, buf, cap));
 }
 
-/* wp_get_request reads the request as CRI's protobuf. */
-static inline wp_text wp_get_request(void) { WP__FILL("wp_get_request", 0, wp_make_text(0, 0), wp_cri_raw(buf, cap)); }
+/* wp_request reads the request as CRI's protobuf. */
+static inline wp_text wp_request(void) { WP__FILL("wp_request", 0, wp_make_text(0, 0), wp1_cri_raw(buf, cap)); }
 
-/* wp_get_config reads the plugin's configuration, empty if there is none. */
-static inline wp_text wp_get_config(void) { WP__FILL("wp_get_config", 0, wp_make_text(0, 0), wp_config(buf, cap)); }
+/* wp_config reads the plugin's configuration, empty if there is none. */
+static inline wp_text wp_config(void) { WP__FILL("wp_config", 0, wp_make_text(0, 0), wp1_config(buf, cap)); }
 
-/* wp_get_kept reads a value that wp_keep kept in an earlier call. */
-static inline wp_text wp_get_kept(wp_text key) { WP__FILL("wp_get_kept", 0, key, wp_kv_get(key.ptr, key.len, buf, cap)); }
+/* wp_kv_get reads a value that wp_kv_set kept in an earlier call. */
+static inline wp_text wp_kv_get(wp_text key) { WP__FILL("wp_kv_get", 0, key, wp1_kv_get(key.ptr, key.len, buf, cap)); }
 
-/* wp_get_conflict reads the id of the plugin that has set what the last helper refused with WP_ERR_CONFLICT was to set. */
-static inline wp_text wp_get_conflict(void) { WP__FILL("wp_get_conflict", 0, wp_make_text(0, 0), wp_conflict(buf, cap)); }
+/* wp_conflict_with reads the id of the plugin that has set what the last helper refused with WP_ERR_CONFLICT was to set. */
+static inline wp_text wp_conflict_with(void) { WP__FILL("wp_conflict_with", 0, wp_make_text(0, 0), wp1_conflict(buf, cap)); }
 
 /* wp_find looks a pod or container up, and returns its handle, or 0. The kind is a WP_BY_. */
 static inline int32_t wp_find(int32_t kind, wp_text name) {
-	int32_t result = wp_pod_find(kind, name.ptr, name.len);
+	int32_t result = wp1_pod_find(kind, name.ptr, name.len);
 	if (result == WP_ERR_NOT_FOUND) {
 		wp__absent();
 		return 0;
@@ -674,25 +688,25 @@ static inline int32_t wp_find(int32_t kind, wp_text name) {
 	return wp__check(result, "wp_find", 0, name) < 0 ? 0 : result;
 }
 
-/* wp_get_pods lists the pods of a namespace, or all, for wp_next_handle. */
-static inline wp_text wp_get_pods(wp_text ns) {
-	WP__FILL("wp_get_pods", 0, ns, wp_pod_list(ns.ptr, ns.len, buf, cap));
+/* wp_pods lists the pods of a namespace, or all, for wp_next_handle. */
+static inline wp_text wp_pods(wp_text ns) {
+	WP__FILL("wp_pods", 0, ns, wp1_pod_list(ns.ptr, ns.len, buf, cap));
 }
 
-/* wp_get_containers lists the containers of a pod, for wp_next_handle. */
-static inline wp_text wp_get_containers(int32_t pod) {
-	WP__FILL("wp_get_containers", 0, wp_make_text(0, 0), wp_container_list(pod, buf, cap));
+/* wp_containers lists the containers of a pod, for wp_next_handle. */
+static inline wp_text wp_containers(int32_t pod) {
+	WP__FILL("wp_containers", 0, wp_make_text(0, 0), wp1_container_list(pod, buf, cap));
 }
 
 /*
- * wp_read_files reads files of many objects at once, up to 1,024: a map for wp_next_entry, with
+ * wp_read_cgroups reads files of many objects at once, up to 1,024: a map for wp_next_entry, with
  * each file of each object in their order. The objects are handles, 4 bytes each, as
- * wp_get_containers gives them; of WP_OBJECT_NODE it gives all containers. The files are a list
+ * wp_containers gives them; of WP_OBJECT_NODE it gives all containers. The files are a list
  * as wp_encode_list makes it. A key is empty, or the number of an error.
  */
-static inline wp_text wp_read_files(wp_text objects, wp_text files) {
-	WP__FILL("wp_read_files", 0, wp_make_text(0, 0),
-		wp_cgroup_read(objects.ptr, objects.len, files.ptr, files.len, buf, cap));
+static inline wp_text wp_read_cgroups(wp_text objects, wp_text files) {
+	WP__FILL("wp_read_cgroups", 0, wp_make_text(0, 0),
+		wp1_cgroup_read(objects.ptr, objects.len, files.ptr, files.len, buf, cap));
 }
 
 /* ---- Going through what was read. wp_from starts; each step reports whether there was one ---- */
@@ -753,27 +767,27 @@ static inline int32_t wp_next_handle(wp_text *handles) { return (int32_t)wp__num
 
 /* ---- Writing. A refusal fails the hook, unless wp_handled takes it back ---- */
 
-/* wp_set_number sets an i64 field. */
-static inline int32_t wp__set_number(int32_t object, int32_t field, const char *named, int64_t v) {
-	return wp__check(wp_set_i64(object, field, v), "wp_set_number", named, wp_make_text(0, 0));
+/* wp_set_int sets an i64 field. */
+static inline int32_t wp__set_int(int32_t object, int32_t field, const char *named, int64_t v) {
+	return wp__check(wp1_set_i64(object, field, v), "wp_set_int", named, wp_make_text(0, 0));
 }
-#define wp_set_number(object, field, ...) wp__set_number((object), (field), #field, __VA_ARGS__) /* v */
+#define wp_set_int(object, field, ...) wp__set_int((object), (field), #field, __VA_ARGS__) /* v */
 
 /* wp_set_text sets a string field. */
 static inline int32_t wp__set_text(int32_t object, int32_t field, const char *named, wp_text v) {
-	return wp__check(wp_set_bytes(object, field, v.ptr, v.len), "wp_set_text", named, wp_make_text(0, 0));
+	return wp__check(wp1_set_bytes(object, field, v.ptr, v.len), "wp_set_text", named, wp_make_text(0, 0));
 }
 #define wp_set_text(object, field, ...) wp__set_text((object), (field), #field, __VA_ARGS__) /* v */
 
 /* wp_set_entry sets one key of a map. */
 static inline int32_t wp__set_entry(int32_t object, int32_t field, const char *named, wp_text key, wp_text v) {
-	return wp__check(wp_map_set(object, field, key.ptr, key.len, v.ptr, v.len), "wp_set_entry", named, key);
+	return wp__check(wp1_map_set(object, field, key.ptr, key.len, v.ptr, v.len), "wp_set_entry", named, key);
 }
 #define wp_set_entry(object, field, ...) wp__set_entry((object), (field), #field, __VA_ARGS__) /* key, v */
 
 /* wp_delete_entry removes one key of a map, if it is there. */
 static inline int32_t wp__delete_entry(int32_t object, int32_t field, const char *named, wp_text key) {
-	return wp__check(wp_map_del(object, field, key.ptr, key.len), "wp_delete_entry", named, key);
+	return wp__check(wp1_map_del(object, field, key.ptr, key.len), "wp_delete_entry", named, key);
 }
 #define wp_delete_entry(object, field, ...) wp__delete_entry((object), (field), #field, __VA_ARGS__) /* key */
 
@@ -808,54 +822,66 @@ static inline wp_text wp_encode_record(const wp_text *pairs, size_t count) {
 /* wp_set_list replaces a list. */
 static inline int32_t wp__set_list(int32_t object, int32_t field, const char *named, const wp_text *elements, size_t count) {
 	wp_text list = wp_encode_list(elements, count);
-	return wp__check(wp_list_set(object, field, list.ptr, list.len), "wp_set_list", named, wp_make_text(0, 0));
+	return wp__check(wp1_list_set(object, field, list.ptr, list.len), "wp_set_list", named, wp_make_text(0, 0));
 }
 #define wp_set_list(object, field, ...) wp__set_list((object), (field), #field, __VA_ARGS__) /* elements, count */
 
 /* wp_add adds an element to a set, in place of the one with its key. */
 static inline int32_t wp__add(int32_t object, int32_t field, const char *named, wp_text element) {
-	return wp__check(wp_list_add(object, field, element.ptr, element.len), "wp_add", named, wp_make_text(0, 0));
+	return wp__check(wp1_list_add(object, field, element.ptr, element.len), "wp_add", named, wp_make_text(0, 0));
 }
 #define wp_add(object, field, ...) wp__add((object), (field), #field, __VA_ARGS__) /* element */
 
-/* wp_remove removes the element with a key from a set, if it is there. */
-static inline int32_t wp__remove(int32_t object, int32_t field, const char *named, wp_text key) {
-	return wp__check(wp_list_del(object, field, key.ptr, key.len), "wp_remove", named, key);
+/* wp_delete removes the element with a key from a set, if it is there. */
+static inline int32_t wp__delete(int32_t object, int32_t field, const char *named, wp_text key) {
+	return wp__check(wp1_list_del(object, field, key.ptr, key.len), "wp_delete", named, key);
 }
-#define wp_remove(object, field, ...) wp__remove((object), (field), #field, __VA_ARGS__) /* key */
+#define wp_delete(object, field, ...) wp__delete((object), (field), #field, __VA_ARGS__) /* key */
 
-/* wp_set_file asks for a file of an object's cgroup, by its cgroup v2 name. ABI.md lists the files. */
-static inline int32_t wp_set_file(int32_t object, wp_text file, wp_text v) {
-	return wp__check(wp_cgroup_set(object, file.ptr, file.len, v.ptr, v.len), "wp_set_file", 0, file);
+/* wp_set_cgroup asks for a file of an object's cgroup, by its cgroup v2 name. ABI.md lists the files. */
+static inline int32_t wp_set_cgroup(int32_t object, wp_text file, wp_text v) {
+	return wp__check(wp1_cgroup_set(object, file.ptr, file.len, v.ptr, v.len), "wp_set_cgroup", 0, file);
 }
 
 /*
- * wp_withdraw_field takes back what the plugin has set of a field; of a map or set that of one key, else the key is WP_TEXT("").
+ * wp_withdraw takes back what the plugin has set of a field; of a map or set that of one key, else the key is WP_TEXT("").
  * What was set in this call is as if it had not been set. A resource that the plugin holds from an earlier event goes back to
  * kubelet's value. Others may set it then. It is no error if there is nothing to take back.
  */
-static inline int32_t wp__withdraw_field(int32_t object, int32_t field, const char *named, wp_text key) {
-	return wp__check(wp_withdraw(object, field, key.ptr, key.len), "wp_withdraw_field", named, key);
+static inline int32_t wp__withdraw(int32_t object, int32_t field, const char *named, wp_text key) {
+	return wp__check(wp1_withdraw(object, field, key.ptr, key.len), "wp_withdraw", named, key);
 }
-#define wp_withdraw_field(object, field, ...) wp__withdraw_field((object), (field), #field, __VA_ARGS__) /* key */
+#define wp_withdraw(object, field, ...) wp__withdraw((object), (field), #field, __VA_ARGS__) /* key */
 
-/* wp_withdraw_file takes back what the plugin has asked for of a file of an object's cgroup, in this call or an earlier one. */
-static inline int32_t wp_withdraw_file(int32_t object, wp_text file) {
-	return wp__check(wp_withdraw(object, 0, file.ptr, file.len), "wp_withdraw_file", 0, file);
-}
-
-/* wp_keep keeps a value for later calls, if this one does not fail. */
-static inline int32_t wp_keep(wp_text key, wp_text v) {
-	return wp__check(wp_kv_set(key.ptr, key.len, v.ptr, v.len), "wp_keep", 0, key);
+/* wp_withdraw_cgroup takes back what the plugin has asked for of a file of an object's cgroup, in this call or an earlier one. */
+static inline int32_t wp_withdraw_cgroup(int32_t object, wp_text file) {
+	return wp__check(wp1_withdraw(object, 0, file.ptr, file.len), "wp_withdraw_cgroup", 0, file);
 }
 
-/* wp_forget removes a value that was kept, if it is there. */
-static inline int32_t wp_forget(wp_text key) { return wp__check(wp_kv_del(key.ptr, key.len), "wp_forget", 0, key); }
+/* wp_kv_set keeps a value for later calls, if this one does not fail. */
+static inline int32_t wp_kv_set(wp_text key, wp_text v) {
+	return wp__check(wp1_kv_set(key.ptr, key.len, v.ptr, v.len), "wp_kv_set", 0, key);
+}
 
-/* wp_measure counts or measures. The kind is a WP_METRIC_. A value for a name of another kind,
-   or for more than 64 names, is dropped without an error, and the host counts it. */
-static inline int32_t wp_measure(int32_t kind, wp_text name, int64_t v) {
-	return wp__check(wp_metric(kind, name.ptr, name.len, v), "wp_measure", 0, name);
+/* wp_kv_delete removes a value that was kept, if it is there. */
+static inline int32_t wp_kv_delete(wp_text key) { return wp__check(wp1_kv_del(key.ptr, key.len), "wp_kv_delete", 0, key); }
+
+/*
+ * wp_metric_add lets a counter grow by a value that is not negative. A value for a name of another kind, or for more than
+ * 64 names, is dropped without an error, and the host counts it.
+ */
+static inline int32_t wp_metric_add(wp_text name, int64_t v) {
+	return wp__check(wp1_metric(WP_METRIC_ADD, name.ptr, name.len, v), "wp_metric_add", 0, name);
+}
+
+/* wp_metric_set sets a gauge. */
+static inline int32_t wp_metric_set(wp_text name, int64_t v) {
+	return wp__check(wp1_metric(WP_METRIC_SET, name.ptr, name.len, v), "wp_metric_set", 0, name);
+}
+
+/* wp_metric_observe gives a histogram a value. */
+static inline int32_t wp_metric_observe(wp_text name, int64_t v) {
+	return wp__check(wp1_metric(WP_METRIC_OBSERVE, name.ptr, name.len, v), "wp_metric_observe", 0, name);
 }
 
 #ifdef __cplusplus

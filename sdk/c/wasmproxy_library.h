@@ -44,9 +44,9 @@ static inline wp_text wp__quoted_error(wp_text text, wp_text why) {
  * given then says so; the first one stays. It has the path of keys, the place in bytes from 0, and what is wrong:
  *
  *     wp_text error;
- *     wp_json settings = wp_json_parse(wp_get_config(), &error);
+ *     wp_json settings = wp_json_parse(wp_config(), &error);
  *     threshold = wp_json_int(settings, WP_TEXT("threshold"), 0, 100, 50);
- *     return wp_there(error) ? wp_failed(error) : wp_result();
+ *     return wp_there(error) ? wp_failure(error) : wp_result();
  *
  * Read settings in wp_configure: each getter looks its key up in the text.
  */
@@ -283,7 +283,7 @@ static inline wp_text wp__json_path(wp_json o, size_t to) {
 		}
 		if (!there || m.key_at > to) return path;
 		if (!c.object)
-			path = wp_join(wp_join(path, WP_TEXT("[")), wp_join(wp_format_number(n), WP_TEXT("]")));
+			path = wp_join(wp_join(path, WP_TEXT("[")), wp_join(wp_format_int(n), WP_TEXT("]")));
 		else
 			path = wp_join(path.len ? wp_join(path, WP_TEXT(".")) : path, wp__json_key(o.text, m));
 		if (to < m.at) return path;
@@ -297,7 +297,7 @@ static inline void wp__json_fail(wp_json o, size_t at, wp_text message) {
 	if (at != WP__NOWHERE) {
 		wp_text path = wp__json_path(o, at);
 		if (path.len) path = wp_join(path, WP_TEXT(" at "));
-		path = wp_join(wp_join(path, WP_TEXT("byte ")), wp_format_number((int64_t)at));
+		path = wp_join(wp_join(path, WP_TEXT("byte ")), wp_format_int((int64_t)at));
 		message = wp_join(wp_join(path, WP_TEXT(": ")), message);
 	}
 	*o.error = message;
@@ -411,9 +411,9 @@ static inline int64_t wp_json_int(wp_json o, wp_text key, int64_t least, int64_t
 	wp_text raw, want;
 	int64_t n;
 	if (!wp__json_get(o, key, &m, &raw)) return otherwise;
-	if (wp_parse_number(raw, &n) && n >= least && n <= most) return n;
-	want = wp_join(WP_TEXT("a whole number from "), wp_format_number(least));
-	wp__json_refuse(o, m, wp_join(wp_join(want, WP_TEXT(" to ")), wp_format_number(most)));
+	if (wp_parse_int(raw, &n) && n >= least && n <= most) return n;
+	want = wp_join(WP_TEXT("a whole number from "), wp_format_int(least));
+	wp__json_refuse(o, m, wp_join(wp_join(want, WP_TEXT(" to ")), wp_format_int(most)));
 	return otherwise;
 }
 
@@ -812,7 +812,7 @@ static inline int wp__unit(wp_text suffix, int64_t *tens, int64_t *twos) {
 	}
 	if ((c | 0x20) != 'e') return 0;
 	suffix = wp__part(suffix, 1 + (suffix.len > 2 && suffix.ptr[1] == '+'), suffix.len);
-	if (!wp_parse_number(suffix, tens)) return 0;
+	if (!wp_parse_int(suffix, tens)) return 0;
 	if (*tens > 100) *tens = 100; /* beyond, every number is 1 or the most */
 	if (*tens < -100) *tens = -100;
 	return 1;
@@ -894,9 +894,9 @@ static inline wp_text wp_quantity_decimal(wp_text text, size_t decimals, int64_t
 	if (point > 0 && end == text.len && end != point + 1 && behind <= decimals) {
 		digits = wp_join(wp__part(text, 0, point), wp__part(text, end - behind, end));
 		digits = wp_join(digits, wp_make_text("000000000000000000", decimals - behind));
-		if (wp_parse_number(digits, out)) return wp__none();
+		if (wp_parse_int(digits, out)) return wp__none();
 	}
-	digits = wp_join(WP_TEXT("is not a number with at most "), wp_format_number((int64_t)decimals));
+	digits = wp_join(WP_TEXT("is not a number with at most "), wp_format_int((int64_t)decimals));
 	return wp__quoted_error(text, wp_join(digits, WP_TEXT(" decimals")));
 }
 

@@ -31,7 +31,7 @@ pub fn parse(config: &str) -> Result<Defaults> {
 
 fn rule(settings: &Object<'_>) -> Result<Rule> {
     let namespaces = settings.texts("namespaces")?;
-    if let Some(wrong) = namespaces.iter().find(|g| !glob::is_valid(g)) {
+    if let Some(wrong) = namespaces.iter().find(|g| !glob::valid(g)) {
         return Err(settings.fail("namespaces", &["\"", wrong, "\" is not a glob"].concat()));
     }
     let annotations = settings.object("annotations")?;

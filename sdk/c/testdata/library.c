@@ -13,7 +13,7 @@ static wp_text label(wp_text key) { return wp_get_entry(WP_OBJECT_CONTAINER, WP_
 static int64_t number(wp_text key) {
 	int64_t v = 0;
 	wp_text text = label(key);
-	if (wp_there(text) && !wp_parse_number(text, &v)) wp_give_up(WP_TEXT("not a number"));
+	if (wp_there(text) && !wp_parse_int(text, &v)) wp_abort(WP_TEXT("not a number"));
 	return v;
 }
 
@@ -26,13 +26,13 @@ static wp_text truth(int b) { return b ? WP_TEXT("true") : WP_TEXT("false"); }
 /* list gives the labels prefix0, prefix1 and so on. */
 static size_t list(wp_text prefix, wp_text *out) {
 	size_t n = 0;
-	while (n < 8 && wp_there(out[n] = label(wp_join(prefix, wp_format_number((int64_t)n))))) n++;
+	while (n < 8 && wp_there(out[n] = label(wp_join(prefix, wp_format_int((int64_t)n))))) n++;
 	return n;
 }
 
 static wp_text join(wp_text all, wp_text next, size_t n) { return n ? wp_join(wp_join(all, WP_TEXT("|")), next) : next; }
 
-static wp_text int_or_none(int64_t v) { return v == 1LL << 60 ? WP_TEXT("-") : wp_format_number(v); }
+static wp_text int_or_none(int64_t v) { return v == 1LL << 60 ? WP_TEXT("-") : wp_format_int(v); }
 
 static wp_text keys(wp_json o) {
 	wp_text key, all = WP_TEXT("");
@@ -61,7 +61,7 @@ static wp_text objects(wp_json o, wp_text key) {
 	int64_t n = 0;
 	wp_json_cursor c = wp_json_objects(o, key);
 	while (wp_json_next_object(&c, &within)) n++;
-	return wp_format_number(n);
+	return wp_format_int(n);
 }
 
 static wp_text get(wp_json o, wp_text what, wp_text key) {
@@ -109,16 +109,16 @@ static void image(wp_text name) {
 static void quantity(wp_text text) {
 	int64_t value = 0, milli = 0;
 	wp_text error = wp_quantity_value(text, &value);
-	if (wp_there(error) != wp_there(wp_quantity_milli(text, &milli))) wp_give_up(WP_TEXT("value and milli differ"));
+	if (wp_there(error) != wp_there(wp_quantity_milli(text, &milli))) wp_abort(WP_TEXT("value and milli differ"));
 	answer(WP_TEXT("error"), error);
-	answer(WP_TEXT("value"), wp_format_number(value));
-	answer(WP_TEXT("milli"), wp_format_number(milli));
+	answer(WP_TEXT("value"), wp_format_int(value));
+	answer(WP_TEXT("milli"), wp_format_int(milli));
 }
 
 static void decimal(wp_text text) {
 	int64_t value = 0;
 	answer(WP_TEXT("error"), wp_quantity_decimal(text, (size_t)number(WP_TEXT("decimals")), &value));
-	answer(WP_TEXT("value"), wp_format_number(value));
+	answer(WP_TEXT("value"), wp_format_int(value));
 }
 
 static void globs(wp_text name) {

@@ -97,19 +97,19 @@ func rearrange(c *wp.PreCreateContainer) error {
 	for _, m := range c.Mounts() {
 		c.DeleteMount(m.ContainerPath)
 		m.ContainerPath, m.RecursiveReadOnly, m.SELinuxRelabel = "/copy", true, true
-		c.SetMount(m)
+		c.AddMount(m)
 	}
 	for _, d := range c.Devices() {
 		d.ContainerPath = "/dev/c"
-		c.SetDevice(d)
+		c.AddDevice(d)
 	}
 	if names := c.CDIDevices(); len(names) == 1 && names[0] == "example.com/gpu=0" {
-		c.SetCDIDevice("example.com/gpu=1")
+		c.AddCDIDevice("example.com/gpu=1")
 	}
 	for _, group := range c.SupplementalGroups() {
 		gid, _ := wp.ParseInt(group)
 		c.DeleteSupplementalGroup(gid)
-		c.SetSupplementalGroup(gid + 1)
+		c.AddSupplementalGroup(gid + 1)
 	}
 	if uid, ok := c.RunAsUser(); uid != 0 || !ok {
 		return wp.Failure("the user is not root")
@@ -158,15 +158,15 @@ func count(e *wp.PostExecSync) error {
 	if _, ok := wp.KVGet("old"); ok {
 		return wp.Failure("old is still there")
 	}
-	wp.Count("commands_total{code=\""+wp.FormatInt(e.ExitCode())+"\"}", 1)
-	wp.Gauge("seconds", e.Timeout())
-	wp.Observe("size", int64(len(wp.Request())))
+	wp.MetricAdd("commands_total{code=\""+wp.FormatInt(e.ExitCode())+"\"}", 1)
+	wp.MetricSet("seconds", e.Timeout())
+	wp.MetricObserve("size", int64(len(wp.Request())))
 	first, again := make([]byte, 300), make([]byte, 300)
 	wp.Random(first)
 	wp.Random(again)
-	if string(first) == string(again) || wp.LogLevel() != wp.LevelDebug || !wp.HasFeature(wp.FeatureKV) {
+	if string(first) == string(again) || !wp.Logs(wp.LevelDebug) || !wp.HasFeature(wp.FeatureKV) {
 		return wp.Failure("no random numbers, no debug lines, or no kv")
 	}
-	wp.Log(wp.LevelWarn, wp.FormatInt(wp.Now())+" "+wp.FormatInt(n/6)+" "+wp.FormatInt(int64(wp.CgroupVersion())))
+	wp.Log(wp.LevelWarn, wp.FormatInt(wp.Now())+" "+wp.FormatInt(n/6)+" "+wp.FormatInt(wp.Node.CgroupVersion()))
 	return nil
 }

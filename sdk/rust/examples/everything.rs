@@ -117,7 +117,7 @@ fn set_resources(r: ResourcesMut) -> Result {
 
 /// Changes others: a pod that it lists, and its containers.
 fn tick(t: &Tick) -> Result {
-    for pod in Pod::list("other") {
+    for pod in pods("other") {
         t.update_pod(pod).set_cgroup("cpu.idle", "1")?;
         for container in pod.containers() {
             t.update(container).set_cgroup("cpu.idle", "1")?;

@@ -77,7 +77,7 @@ fn container(c: Container) {
 /// Reads everything twice: as the event's own, and through a handle.
 fn start(c: &PreStartContainer) -> Result {
     let mut all = Vec::new();
-    for c in [**c, Container::by_id("c").ok_or("no c")?] {
+    for c in [**c, find_container("c").ok_or("no c")?] {
         READ.set(Vec::new());
         pod(c.pod());
         container(c);
@@ -89,13 +89,13 @@ fn start(c: &PreStartContainer) -> Result {
 }
 
 fn exec_sync(c: &PostExecSync) -> Result {
-    note(&[&c.exec_command(), &c.timeout(), &c.exit_code(), &now(), &c.cgroup("cpu.stat"), &cri_raw(), &config()]);
+    note(&[&c.exec_command(), &c.timeout(), &c.exit_code(), &now(), &c.read_cgroup("cpu.stat"), &request(), &config()]);
     note(&[
-        &c.pod().cgroup("cpu.stat"),
-        &c.pod().qos_cgroup("memory.low"),
-        &c.cgroup("none").is_err_and(|e| e.handled(Errno::NotFound)),
+        &c.pod().read_cgroup("cpu.stat"),
+        &c.pod().read_qos_cgroup("memory.low"),
+        &c.read_cgroup("none").is_err_and(|e| e.handled(Errno::NotFound)),
     ]);
-    note(&[&kv::get("k"), &kv::get("none"), &has(Feature::CgroupV2), &has(Feature::CgroupFiles), &logs(Level::Debug)]);
+    note(&[&kv::get("k"), &kv::get("none"), &has_feature(Feature::CgroupV2), &has_feature(Feature::CgroupFiles), &logs(Level::Debug)]);
     let mut bytes = [0; 4];
     random(&mut bytes)?;
     assert_ne!(bytes, [0; 4]);

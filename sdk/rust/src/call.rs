@@ -47,7 +47,7 @@ pub fn random(bytes: &mut [u8]) -> Result {
 }
 
 /// Reports whether node and host have something that others of this ABI version may lack.
-pub fn has(feature: Feature) -> bool {
+pub fn has_feature(feature: Feature) -> bool {
     host::feature(feature as i32) == 1
 }
 
@@ -61,8 +61,8 @@ pub fn abort(reason: &str) -> ! {
 /// The request itself as CRI's protobuf, without what the plugin may not see. It needs
 /// [`Capability::CriRaw`](crate::Capability::CriRaw), and for values of the environment
 /// and credentials their own.
-pub fn cri_raw() -> Result<Vec<u8>> {
-    read::bytes("cri_raw", "", host::cri_raw).map(Option::unwrap_or_default)
+pub fn request() -> Result<Vec<u8>> {
+    read::bytes("request", "", host::cri_raw).map(Option::unwrap_or_default)
 }
 
 /// Values that are kept from one call to the next, also when the plugin is reloaded. All

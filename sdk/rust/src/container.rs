@@ -1,5 +1,5 @@
 use crate::abi::{field, object};
-use crate::{Device, Mount, Pod, Resources, Result, codec, host, pod, read, write};
+use crate::{Device, Mount, Pod, Resources, Result, codec, host, pod, read, store, write};
 
 /// A container. Its methods return "" or 0 for what the container does not have. It is
 /// valid while the handler that got it runs.
@@ -14,7 +14,7 @@ impl Container {
         if *self == Self::OF_EVENT {
             return Pod::OF_EVENT;
         }
-        Pod::by_id(&read::text("pod", self.0, field::CONTAINER_POD_SANDBOX_ID)).unwrap_or(Pod(NOTHING))
+        store::find_pod_by_id(&read::text("pod", self.0, field::CONTAINER_POD_SANDBOX_ID)).unwrap_or(Pod(NOTHING))
     }
 
     /// What is mounted into it.
@@ -99,7 +99,7 @@ impl Container {
 
     /// A file of the container's cgroup by its cgroup v2 name, such as `memory.pressure`.
     /// It needs [`Capability::CgroupRead`](crate::Capability::CgroupRead).
-    pub fn cgroup(&self, file: &str) -> Result<String> {
+    pub fn read_cgroup(&self, file: &str) -> Result<String> {
         pod::cgroup(self.0, file)
     }
 

@@ -25,10 +25,10 @@ pub fn accepts<T: AsRef<str>>(globs: &[T], name: &str) -> bool {
     within || !wanted
 }
 
-/// Reports whether a glob matches a whole name. One that is not [valid](is_valid) matches
+/// Reports whether a glob matches a whole name. One that is not [valid](valid) matches
 /// nothing. It goes back no further than to the last `*`, so that no glob takes long.
 pub fn matches(glob: &str, name: &str) -> bool {
-    if !is_valid(glob) {
+    if !valid(glob) {
         return false;
     }
     let (mut glob, mut name) = (glob.as_bytes(), name.as_bytes());
@@ -60,7 +60,7 @@ pub fn matches(glob: &str, name: &str) -> bool {
 
 /// Reports whether a text is a glob: each class ends and has a character, and a `\` comes
 /// before something.
-pub fn is_valid(glob: &str) -> bool {
+pub fn valid(glob: &str) -> bool {
     let mut rest = glob.as_bytes();
     loop {
         rest = match rest {
@@ -152,7 +152,7 @@ mod tests {
             let globs: Vec<_> = v.get("globs").unwrap().elements().iter().filter_map(Value::as_str).collect();
             let name = v.get("name").and_then(Value::as_str).unwrap_or("");
             assert_eq!(accepts(&globs, name), v.get("accepts").is_some(), "{v:?}");
-            let valid = globs.iter().all(|g| is_valid(g.strip_prefix('!').unwrap_or(g)));
+            let valid = globs.iter().all(|g| valid(g.strip_prefix('!').unwrap_or(g)));
             assert_eq!(valid, v.get("invalid").is_none(), "{v:?}");
         });
     }

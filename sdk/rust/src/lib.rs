@@ -57,7 +57,7 @@ pub mod test;
 mod write;
 
 pub use abi::{Capability, Errno, Feature, Hook};
-pub use call::{Level, abort, config, cri_raw, has, kv, log, logs, metric, now, random};
+pub use call::{Level, abort, config, has_feature, kv, log, logs, metric, now, random, request};
 pub use container::Container;
 pub use error::{Error, Result, conflict_with, read_error};
 pub use hook::*;
@@ -67,6 +67,7 @@ pub use plugin::Plugin;
 pub use pod::Pod;
 pub use record::{Device, Mount, Propagation};
 pub use resources::{Resources, ResourcesMut};
+pub use store::{containers, find_container, find_pod, find_pod_by_id, find_pod_by_uid, pods, read_cgroups};
 
 #[cfg(target_arch = "wasm32")]
 #[doc(hidden)]

@@ -57,7 +57,7 @@ impl Pod {
 
     /// A file of the pod's cgroup by its cgroup v2 name, such as `cpu.stat`. It needs
     /// [`Capability::CgroupRead`](crate::Capability::CgroupRead).
-    pub fn cgroup(&self, file: &str) -> Result<String> {
+    pub fn read_cgroup(&self, file: &str) -> Result<String> {
         cgroup(self.0, file)
     }
 
@@ -65,7 +65,7 @@ impl Pod {
     /// The class is the parent of the pod's cgroup, and belongs to kubelet: no plugin writes it.
     /// It needs [`Capability::CgroupRead`](crate::Capability::CgroupRead). For a pod outside
     /// kubelet's cgroups it is [`Errno::NotFound`](crate::Errno::NotFound).
-    pub fn qos_cgroup(&self, file: &str) -> Result<String> {
+    pub fn read_qos_cgroup(&self, file: &str) -> Result<String> {
         cgroup(object::QOS_CLASS + self.0, file)
     }
 
@@ -83,5 +83,5 @@ impl Pod {
 
 pub(crate) fn cgroup(object: i32, file: &str) -> Result<String> {
     let bytes = read::fill(|buf| host::cgroup_get(object, file, buf));
-    bytes.map(codec::string).map_err(|n| error::refused("cgroup", file, n, false))
+    bytes.map(codec::string).map_err(|n| error::refused("read_cgroup", file, n, false))
 }

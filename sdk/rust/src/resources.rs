@@ -1,7 +1,7 @@
 use std::ops::Deref;
 
 use crate::abi::field;
-use crate::{Result, read, write};
+use crate::{Errno, Result, host, read, write};
 
 /// What CRI calls LinuxContainerResources. 0 or "" means that the request does not say.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +13,13 @@ pub struct Resources {
 impl Resources {
     fn number(&self, op: &str, f: i32) -> i64 {
         read::number(op, self.object, self.base + f)
+    }
+
+    /// Reports whether the host knows all of the resources. cri-dockerd does not report them of
+    /// containers that are older than the proxy's process: the host then has those that the
+    /// kernel shows, and a handler that reads another one, such as `oom_score_adj`, fails.
+    pub fn reported(&self) -> bool {
+        host::get_i64(self.object, self.base + field::OOM_SCORE_ADJ) != Err(Errno::Unsupported as i32)
     }
 
     /// The CFS period in microseconds.
@@ -142,6 +149,12 @@ impl ResourcesMut {
     /// Sets the limit in bytes for a page size such as `2MB`, in decimal.
     pub fn set_hugepage_limit(&self, page_size: &str, bytes: &str) -> Result {
         write::entry("set_hugepage_limit", self.object, self.base + field::HUGEPAGE_LIMITS, page_size, bytes)
+    }
+
+    /// Takes the limit for a page size out of the request. Of another container's it is
+    /// [`Errno::Unsupported`](crate::Errno::Unsupported): its runtime takes nothing away.
+    pub fn delete_hugepage_limit(&self, page_size: &str) -> Result {
+        write::delete_entry("delete_hugepage_limit", self.object, self.base + field::HUGEPAGE_LIMITS, page_size)
     }
 
     /// Asks the runtime to write a cgroup v2 file, one of those in the table "Cgroup files" of

@@ -20,23 +20,23 @@ WP_PLUGIN({
 static void slow(int32_t c) {
 	wp_text id = wp_get_text(c, WP_CONTAINER_ID), stat = T("");
 	int32_t n;
-	wp_set_number(c, WP_CONTAINER_RESOURCES_CPU_SHARES, 2);
-	n = wp_cgroup_get(c, "cpu.stat", 8, 0, 0);
+	wp_set_int(c, WP_CONTAINER_RESOURCES_CPU_SHARES, 2);
+	n = wp1_cgroup_get(c, "cpu.stat", 8, 0, 0);
 	if (n == WP_ERR_NOT_FOUND) {
-		wp_say(WP_LOG_DEBUG, wp_join(id, T(" has no cpu.stat")));
+		wp_log(WP_LOG_DEBUG, wp_join(id, T(" has no cpu.stat")));
 		return;
 	}
-	stat = wp_get_file(c, T("cpu.stat"));
-	wp_say(WP_LOG_INFO, wp_join(wp_join(id, T(" ")), stat));
-	wp_set_file(c, T("cpu.idle"), T("1"));
+	stat = wp_read_cgroup(c, T("cpu.stat"));
+	wp_log(WP_LOG_INFO, wp_join(wp_join(id, T(" ")), stat));
+	wp_set_cgroup(c, T("cpu.idle"), T("1"));
 }
 
 /* calm slows the running containers of a namespace. */
 static int32_t calm(wp_text ns) {
-	wp_text pods = wp_get_pods(ns);
+	wp_text pods = wp_pods(ns);
 	int32_t pod, c;
 	while ((pod = wp_next_handle(&pods)) != 0) {
-		wp_text containers = wp_get_containers(pod), id = wp_get_text(pod, WP_POD_ID);
+		wp_text containers = wp_containers(pod), id = wp_get_text(pod, WP_POD_ID);
 		while ((c = wp_next_handle(&containers)) != 0)
 			if (wp_equal(wp_get_text(c, WP_CONTAINER_STATE), T("running")) && wp_equal(wp_get_text(c, WP_CONTAINER_POD_SANDBOX_ID), id))
 				slow(c);
@@ -46,27 +46,27 @@ static int32_t calm(wp_text ns) {
 
 /* classes reads a file of the QoS class of every pod. */
 static int32_t classes(void) {
-	wp_text pods = wp_get_pods(T("")), min;
+	wp_text pods = wp_pods(T("")), min;
 	int32_t pod;
 	while ((pod = wp_next_handle(&pods)) != 0) {
 		wp_text id = wp_get_text(pod, WP_POD_ID);
-		if (wp_cgroup_get(WP_OBJECT_QOS_CLASS + pod, "memory.min", 10, 0, 0) == WP_ERR_NOT_FOUND) {
-			wp_say(WP_LOG_INFO, wp_join(id, T(" is in no QoS class")));
+		if (wp1_cgroup_get(WP_OBJECT_QOS_CLASS + pod, "memory.min", 10, 0, 0) == WP_ERR_NOT_FOUND) {
+			wp_log(WP_LOG_INFO, wp_join(id, T(" is in no QoS class")));
 			continue;
 		}
-		min = wp_get_file(WP_OBJECT_QOS_CLASS + pod, T("memory.min"));
-		wp_say(WP_LOG_INFO, wp_join(wp_join(id, T(" has ")), wp_join(wp_get_text(pod, WP_POD_QOS), wp_join(T("'s "), min))));
+		min = wp_read_cgroup(WP_OBJECT_QOS_CLASS + pod, T("memory.min"));
+		wp_log(WP_LOG_INFO, wp_join(wp_join(id, T(" has ")), wp_join(wp_get_text(pod, WP_POD_QOS), wp_join(T("'s "), min))));
 	}
-	min = wp_get_file(WP_OBJECT_QOS_CLASS + WP_OBJECT_POD, T("memory.min"));
-	wp_say(WP_LOG_INFO, wp_join(T("its own has "), min));
+	min = wp_read_cgroup(WP_OBJECT_QOS_CLASS + WP_OBJECT_POD, T("memory.min"));
+	wp_log(WP_LOG_INFO, wp_join(T("its own has "), min));
 	return wp_result();
 }
 
 /* survey reads two files of every container. */
 static int32_t survey(void) {
 	const wp_text names[] = {T("cpu.stat"), T("memory.current")};
-	wp_text all = wp_get_containers(WP_OBJECT_NODE), key, value;
-	wp_cursor files = wp_from(wp_read_files(all, wp_encode_list(names, 2)));
+	wp_text all = wp_containers(WP_OBJECT_NODE), key, value;
+	wp_cursor files = wp_from(wp_read_cgroups(all, wp_encode_list(names, 2)));
 	int32_t c;
 	while ((c = wp_next_handle(&all)) != 0) {
 		wp_text line = wp_get_text(c, WP_CONTAINER_ID);
@@ -74,7 +74,7 @@ static int32_t survey(void) {
 			if (wp_equal(key, T("-1"))) value = T("not found");
 			line = wp_join(wp_join(line, T(" ")), value);
 		}
-		wp_say(WP_LOG_INFO, line);
+		wp_log(WP_LOG_INFO, line);
 	}
 	return classes();
 }
@@ -120,7 +120,7 @@ static int32_t rearrange(void) {
 	list[n] = T("--verbose");
 	wp_set_list(WP_OBJECT_CONTAINER, WP_CONTAINER_ARGS, list, n + 1);
 	for (n = elements(WP_CONTAINER_MOUNTS, list); n > 0; n--) {
-		wp_remove(WP_OBJECT_CONTAINER, WP_CONTAINER_MOUNTS, path_of(list[n - 1]));
+		wp_delete(WP_OBJECT_CONTAINER, WP_CONTAINER_MOUNTS, path_of(list[n - 1]));
 		wp_add(WP_OBJECT_CONTAINER, WP_CONTAINER_MOUNTS, copy(list[n - 1], T("/copy"), more, 4));
 	}
 	for (n = elements(WP_CONTAINER_DEVICES, list); n > 0; n--)
@@ -128,29 +128,29 @@ static int32_t rearrange(void) {
 	if (elements(WP_CONTAINER_CDI_DEVICES, list) == 1 && wp_equal(list[0], T("example.com/gpu=0")))
 		wp_add(WP_OBJECT_CONTAINER, WP_CONTAINER_CDI_DEVICES, T("example.com/gpu=1"));
 	for (n = elements(WP_CONTAINER_SUPPLEMENTAL_GROUPS, list); n > 0; n--) {
-		wp_parse_number(list[n - 1], &id);
-		wp_remove(WP_OBJECT_CONTAINER, WP_CONTAINER_SUPPLEMENTAL_GROUPS, list[n - 1]);
-		wp_add(WP_OBJECT_CONTAINER, WP_CONTAINER_SUPPLEMENTAL_GROUPS, wp_format_number(id + 1));
+		wp_parse_int(list[n - 1], &id);
+		wp_delete(WP_OBJECT_CONTAINER, WP_CONTAINER_SUPPLEMENTAL_GROUPS, list[n - 1]);
+		wp_add(WP_OBJECT_CONTAINER, WP_CONTAINER_SUPPLEMENTAL_GROUPS, wp_format_int(id + 1));
 	}
-	if (wp_get_i64(WP_OBJECT_CONTAINER, WP_CONTAINER_RUN_AS_USER, &id) != 0 || id != 0 ||
-	    wp_get_i64(WP_OBJECT_CONTAINER, WP_CONTAINER_RUN_AS_GROUP, &id) != WP_ERR_NOT_FOUND)
-		return wp_failed(T("the user is not root, or there is a group"));
-	wp_set_number(WP_OBJECT_CONTAINER, WP_CONTAINER_RUN_AS_GROUP, 1000);
+	if (wp1_get_i64(WP_OBJECT_CONTAINER, WP_CONTAINER_RUN_AS_USER, &id) != 0 || id != 0 ||
+	    wp1_get_i64(WP_OBJECT_CONTAINER, WP_CONTAINER_RUN_AS_GROUP, &id) != WP_ERR_NOT_FOUND)
+		return wp_failure(T("the user is not root, or there is a group"));
+	wp_set_int(WP_OBJECT_CONTAINER, WP_CONTAINER_RUN_AS_GROUP, 1000);
 	return wp_result();
 }
 
 /* slower slows a container as long as it has a label, and yields to plugins before it. */
 static int32_t slower(void) {
 	if (!wp_there(wp_get_entry(WP_OBJECT_CONTAINER, WP_CONTAINER_LABELS, T("slow")))) {
-		wp_set_number(WP_OBJECT_CONTAINER, WP_CONTAINER_RESOURCES_CPU_PERIOD, 5000);
-		wp_withdraw_field(WP_OBJECT_CONTAINER, WP_CONTAINER_RESOURCES_CPU_PERIOD, T(""));
-		wp_withdraw_field(WP_OBJECT_CONTAINER, WP_CONTAINER_RESOURCES_CPU_SHARES, T(""));
-		wp_withdraw_file(WP_OBJECT_CONTAINER, T("cpu.idle"));
+		wp_set_int(WP_OBJECT_CONTAINER, WP_CONTAINER_RESOURCES_CPU_PERIOD, 5000);
+		wp_withdraw(WP_OBJECT_CONTAINER, WP_CONTAINER_RESOURCES_CPU_PERIOD, T(""));
+		wp_withdraw(WP_OBJECT_CONTAINER, WP_CONTAINER_RESOURCES_CPU_SHARES, T(""));
+		wp_withdraw_cgroup(WP_OBJECT_CONTAINER, T("cpu.idle"));
 		return wp_result();
 	}
-	if (wp_handled(wp_set_number(WP_OBJECT_CONTAINER, WP_CONTAINER_RESOURCES_CPU_SHARES, 2), WP_ERR_CONFLICT))
-		wp_say(WP_LOG_INFO, wp_join(wp_get_conflict(), T(" was first")));
-	wp_set_file(WP_OBJECT_CONTAINER, T("cpu.idle"), T("1"));
+	if (wp_handled(wp_set_int(WP_OBJECT_CONTAINER, WP_CONTAINER_RESOURCES_CPU_SHARES, 2), WP_ERR_CONFLICT))
+		wp_log(WP_LOG_INFO, wp_join(wp_conflict_with(), T(" was first")));
+	wp_set_cgroup(WP_OBJECT_CONTAINER, T("cpu.idle"), T("1"));
 	return wp_result();
 }
 
@@ -162,31 +162,31 @@ static wp_text words(void) {
 }
 
 static void measure(void) {
-	wp_text code = wp_format_number(wp_get_number(WP_OBJECT_EVENT, WP_EVENT_EXIT_CODE));
-	wp_measure(WP_METRIC_ADD, wp_join(wp_join(T("commands_total{code=\""), code), T("\"}")), 1);
-	wp_measure(WP_METRIC_SET, T("seconds"), wp_get_number(WP_OBJECT_EVENT, WP_EVENT_TIMEOUT));
-	wp_measure(WP_METRIC_OBSERVE, T("size"), (int64_t)wp_get_request().len);
+	wp_text code = wp_format_int(wp_get_int(WP_OBJECT_EVENT, WP_EVENT_EXIT_CODE));
+	wp_metric_add(wp_join(wp_join(T("commands_total{code=\""), code), T("\"}")), 1);
+	wp_metric_set(T("seconds"), wp_get_int(WP_OBJECT_EVENT, WP_EVENT_TIMEOUT));
+	wp_metric_observe(T("size"), (int64_t)wp_request().len);
 }
 
 /* count keeps and counts what is run. */
 static int32_t count(void) {
 	char first[200], again[200];
 	int64_t n;
-	wp_text text = wp_get_kept(T("count")), line;
+	wp_text text = wp_kv_get(T("count")), line;
 	if (!wp_there(text)) return wp_result();
-	wp_keep(T("last"), T("nothing"));
-	if (!wp_parse_number(text, &n)) return wp_failed(wp_join(wp_join(T("count is \""), text), T("\"")));
-	wp_keep(T("count"), wp_format_number(n + 1));
-	wp_keep(T("last"), words());
-	wp_forget(T("old"));
-	if (wp_kv_get("old", 3, 0, 0) != WP_ERR_NOT_FOUND) return wp_failed(T("old is still there"));
+	wp_kv_set(T("last"), T("nothing"));
+	if (!wp_parse_int(text, &n)) return wp_failure(wp_join(wp_join(T("count is \""), text), T("\"")));
+	wp_kv_set(T("count"), wp_format_int(n + 1));
+	wp_kv_set(T("last"), words());
+	wp_kv_delete(T("old"));
+	if (wp1_kv_get("old", 3, 0, 0) != WP_ERR_NOT_FOUND) return wp_failure(T("old is still there"));
 	measure();
 	wp_random(first, sizeof first);
 	wp_random(again, sizeof again);
-	if (wp_equal(wp_make_text(first, sizeof first), wp_make_text(again, sizeof again)) || wp_log_level() != WP_LOG_DEBUG || !wp_feature(WP_FEATURE_KV))
-		return wp_failed(T("no random numbers, no debug lines, or no kv"));
-	line = wp_join(wp_format_number(wp_now()), wp_join(T(" "), wp_format_number(n / 6)));
-	wp_say(WP_LOG_WARN, wp_join(line, wp_join(T(" "), wp_format_number(wp_get_number(WP_OBJECT_NODE, WP_NODE_CGROUP_VERSION)))));
+	if (wp_equal(wp_make_text(first, sizeof first), wp_make_text(again, sizeof again)) || !wp_logs(WP_LOG_DEBUG) || !wp_has_feature(WP_FEATURE_KV))
+		return wp_failure(T("no random numbers, no debug lines, or no kv"));
+	line = wp_join(wp_format_int(wp_now()), wp_join(T(" "), wp_format_int(n / 6)));
+	wp_log(WP_LOG_WARN, wp_join(line, wp_join(T(" "), wp_format_int(wp_get_int(WP_OBJECT_NODE, WP_NODE_CGROUP_VERSION)))));
 	return wp_result();
 }
 
@@ -198,14 +198,14 @@ static int32_t mirror(void) {
 
 static int32_t guard(void) {
 	wp_text shell = wp_get_entry(WP_OBJECT_POD, WP_POD_LABELS, T("shell"));
-	if (wp_equal(shell, T("no")) && wp_get_number(WP_OBJECT_EVENT, WP_EVENT_TTY) && !wp_get_number(WP_OBJECT_EVENT, WP_EVENT_STDIN))
-		return wp_refuse(WP_REJECT_PERMISSION_DENIED, wp_join(T("no terminals in "), wp_get_text(WP_OBJECT_CONTAINER, WP_CONTAINER_NAME)));
+	if (wp_equal(shell, T("no")) && wp_get_int(WP_OBJECT_EVENT, WP_EVENT_TTY) && !wp_get_int(WP_OBJECT_EVENT, WP_EVENT_STDIN))
+		return wp_reject(WP_REJECT_PERMISSION_DENIED, wp_join(T("no terminals in "), wp_get_text(WP_OBJECT_CONTAINER, WP_CONTAINER_NAME)));
 	return wp_result();
 }
 
 static int32_t doubled(void) {
-	wp_set_number(WP_OBJECT_POD, WP_POD_OVERHEAD_MEMORY_LIMIT_IN_BYTES, 2 * wp_get_number(WP_OBJECT_POD, WP_POD_OVERHEAD_MEMORY_LIMIT_IN_BYTES));
-	wp_set_number(WP_OBJECT_POD, WP_POD_RESOURCES_CPU_QUOTA, 2 * wp_get_number(WP_OBJECT_POD, WP_POD_RESOURCES_CPU_QUOTA));
+	wp_set_int(WP_OBJECT_POD, WP_POD_OVERHEAD_MEMORY_LIMIT_IN_BYTES, 2 * wp_get_int(WP_OBJECT_POD, WP_POD_OVERHEAD_MEMORY_LIMIT_IN_BYTES));
+	wp_set_int(WP_OBJECT_POD, WP_POD_RESOURCES_CPU_QUOTA, 2 * wp_get_int(WP_OBJECT_POD, WP_POD_RESOURCES_CPU_QUOTA));
 	return wp_result();
 }
 
@@ -221,5 +221,5 @@ int32_t wp_hook(int32_t hook) {
 	case WP_HOOK_PRE_EXEC: return guard();
 	case WP_HOOK_PRE_UPDATE_POD_SANDBOX_RESOURCES: return doubled();
 	}
-	return wp_failed(T("not a hook of the manifest"));
+	return wp_failure(T("not a hook of the manifest"));
 }

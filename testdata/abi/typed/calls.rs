@@ -25,13 +25,13 @@ wasmproxy::plugin! {
 
 /// Slows the running containers of a namespace.
 fn calm(namespace: &str, update: &dyn Fn(Container) -> ContainerUpdate) -> Result {
-    for pod in Pod::list(namespace) {
+    for pod in pods(namespace) {
         for c in pod.containers() {
             if c.state() != "running" || c.pod().id() != pod.id() {
                 continue;
             }
             update(c).resources().set_cpu_shares(2)?;
-            match c.cgroup("cpu.stat") {
+            match c.read_cgroup("cpu.stat") {
                 Err(e) if e.handled(Errno::NotFound) => log(Level::Debug, &format!("{} has no cpu.stat", c.id())),
                 stat => {
                     log(Level::Info, &format!("{} {}", c.id(), stat?));
@@ -45,8 +45,8 @@ fn calm(namespace: &str, update: &dyn Fn(Container) -> ContainerUpdate) -> Resul
 
 /// Reads two files of every container.
 fn survey(c: &PostStartContainer) -> Result {
-    let all = Container::list();
-    for (c, row) in all.iter().zip(Container::read_all(&all, &["cpu.stat", "memory.current"])?) {
+    let all = containers();
+    for (c, row) in all.iter().zip(read_cgroups(&all, &["cpu.stat", "memory.current"])?) {
         let texts: Vec<_> = row.into_iter().map(|file| file.unwrap_or_else(|e| e.name().into())).collect();
         log(Level::Info, &format!("{} {}", c.id(), texts.join(" ")));
     }
@@ -55,13 +55,13 @@ fn survey(c: &PostStartContainer) -> Result {
 
 /// Reads a file of the QoS class of every pod.
 fn classes(own: Pod) -> Result {
-    for pod in Pod::list("") {
-        match pod.qos_cgroup("memory.min") {
+    for pod in pods("") {
+        match pod.read_qos_cgroup("memory.min") {
             Err(e) if e.handled(Errno::NotFound) => log(Level::Info, &format!("{} is in no QoS class", pod.id())),
             min => log(Level::Info, &format!("{} has {}'s {}", pod.id(), pod.qos(), min?)),
         }
     }
-    log(Level::Info, &format!("its own has {}", own.qos_cgroup("memory.min")?));
+    log(Level::Info, &format!("its own has {}", own.read_qos_cgroup("memory.min")?));
     Ok(())
 }
 
@@ -125,11 +125,11 @@ fn count(e: &PostExecSync) -> Result {
     }
     metric::add(&format!("commands_total{{code=\"{}\"}}", e.exit_code()), 1)?;
     metric::set("seconds", e.timeout())?;
-    metric::observe("size", cri_raw()?.len() as i64)?;
+    metric::observe("size", request()?.len() as i64)?;
     let (mut first, mut again) = ([0; 200], [0; 200]);
     random(&mut first)?;
     random(&mut again)?;
-    if first == again || !logs(Level::Debug) || !has(Feature::Kv) {
+    if first == again || !logs(Level::Debug) || !has_feature(Feature::Kv) {
         return Err("no random numbers, no debug lines, or no kv".into());
     }
     log(Level::Warn, &format!("{} {} {}", now(), n / 6, Node.cgroup_version()));

@@ -55,7 +55,7 @@ static void take(void) {
 }
 
 static void say(void) {
-	wp_log(WP_LOG_INFO, line, written);
+	wp1_log(WP_LOG_INFO, line, written);
 	written = 0;
 }
 
@@ -87,40 +87,40 @@ static void tell(int64_t result) {
 
 static void call(uint8_t op) {
 	switch (op) {
-	case 0: tell(wp_get(I(0), I(1), P(2), U(3))); break;
-	case 1: tell(wp_get_i64(I(0), I(1), P(2))); break;
-	case 2: tell(wp_map_get(I(0), I(1), P(2), U(3), P(4), U(5))); break;
-	case 3: tell(wp_map_dump(I(0), I(1), P(2), U(3))); break;
-	case 4: tell(wp_list_dump(I(0), I(1), P(2), U(3))); break;
-	case 5: tell(wp_cri_raw(P(0), U(1))); break;
-	case 6: tell(wp_cgroup_get(I(0), P(1), U(2), P(3), U(4))); break;
-	case 7: tell(wp_pod_find(I(0), P(1), U(2))); break;
-	case 8: tell(wp_pod_list(P(0), U(1), P(2), U(3))); break;
-	case 9: tell(wp_container_list(I(0), P(1), U(2))); break;
-	case 10: tell(wp_set_i64(I(0), I(1), args[2])); break;
-	case 11: tell(wp_set_bytes(I(0), I(1), P(2), U(3))); break;
-	case 12: tell(wp_map_set(I(0), I(1), P(2), U(3), P(4), U(5))); break;
-	case 13: tell(wp_map_del(I(0), I(1), P(2), U(3))); break;
-	case 14: tell(wp_list_set(I(0), I(1), P(2), U(3))); break;
-	case 15: tell(wp_list_add(I(0), I(1), P(2), U(3))); break;
-	case 16: tell(wp_list_del(I(0), I(1), P(2), U(3))); break;
-	case 17: tell(wp_cgroup_set(I(0), P(1), U(2), P(3), U(4))); break;
-	case 18: tell(wp_reject(I(0), P(1), U(2))); break;
-	case 19: wp_fail(P(0), U(1)); break;
-	case 20: wp_abort(P(0), U(1)); break;
-	case 21: tell(wp_config(P(0), U(1))); break;
-	case 22: wp_log(I(0), P(1), U(2)); break;
-	case 23: tell(wp_log_level()); break;
-	case 24: tell(wp_metric(I(0), P(1), U(2), args[3])); break;
-	case 25: tell(wp_kv_get(P(0), U(1), P(2), U(3))); break;
-	case 26: tell(wp_kv_set(P(0), U(1), P(2), U(3))); break;
-	case 27: tell(wp_kv_del(P(0), U(1))); break;
-	case 28: tell(wp_now()); break;
-	case 29: tell(wp_random(P(0), U(1))); break;
-	case 30: tell(wp_feature(I(0))); break;
-	case 31: tell(wp_cgroup_read(P(0), U(1), P(2), U(3), P(4), U(5))); break;
-	case 32: tell(wp_withdraw(I(0), I(1), P(2), U(3))); break;
-	case 33: tell(wp_conflict(P(0), U(1))); break;
+	case 0: tell(wp1_get(I(0), I(1), P(2), U(3))); break;
+	case 1: tell(wp1_get_i64(I(0), I(1), P(2))); break;
+	case 2: tell(wp1_map_get(I(0), I(1), P(2), U(3), P(4), U(5))); break;
+	case 3: tell(wp1_map_dump(I(0), I(1), P(2), U(3))); break;
+	case 4: tell(wp1_list_dump(I(0), I(1), P(2), U(3))); break;
+	case 5: tell(wp1_cri_raw(P(0), U(1))); break;
+	case 6: tell(wp1_cgroup_get(I(0), P(1), U(2), P(3), U(4))); break;
+	case 7: tell(wp1_pod_find(I(0), P(1), U(2))); break;
+	case 8: tell(wp1_pod_list(P(0), U(1), P(2), U(3))); break;
+	case 9: tell(wp1_container_list(I(0), P(1), U(2))); break;
+	case 10: tell(wp1_set_i64(I(0), I(1), args[2])); break;
+	case 11: tell(wp1_set_bytes(I(0), I(1), P(2), U(3))); break;
+	case 12: tell(wp1_map_set(I(0), I(1), P(2), U(3), P(4), U(5))); break;
+	case 13: tell(wp1_map_del(I(0), I(1), P(2), U(3))); break;
+	case 14: tell(wp1_list_set(I(0), I(1), P(2), U(3))); break;
+	case 15: tell(wp1_list_add(I(0), I(1), P(2), U(3))); break;
+	case 16: tell(wp1_list_del(I(0), I(1), P(2), U(3))); break;
+	case 17: tell(wp1_cgroup_set(I(0), P(1), U(2), P(3), U(4))); break;
+	case 18: tell(wp1_reject(I(0), P(1), U(2))); break;
+	case 19: wp1_fail(P(0), U(1)); break;
+	case 20: wp1_abort(P(0), U(1)); break;
+	case 21: tell(wp1_config(P(0), U(1))); break;
+	case 22: wp1_log(I(0), P(1), U(2)); break;
+	case 23: tell(wp1_log_level()); break;
+	case 24: tell(wp1_metric(I(0), P(1), U(2), args[3])); break;
+	case 25: tell(wp1_kv_get(P(0), U(1), P(2), U(3))); break;
+	case 26: tell(wp1_kv_set(P(0), U(1), P(2), U(3))); break;
+	case 27: tell(wp1_kv_del(P(0), U(1))); break;
+	case 28: tell(wp1_now()); break;
+	case 29: tell(wp1_random(P(0), U(1))); break;
+	case 30: tell(wp1_feature(I(0))); break;
+	case 31: tell(wp1_cgroup_read(P(0), U(1), P(2), U(3), P(4), U(5))); break;
+	case 32: tell(wp1_withdraw(I(0), I(1), P(2), U(3))); break;
+	case 33: tell(wp1_conflict(P(0), U(1))); break;
 	}
 }
 
@@ -141,7 +141,7 @@ static uint8_t digit(uint8_t c) { return (uint8_t)(c < 'a' ? c - '0' : c - 'a' +
 /* The configuration is a JSON string of digits, which are decoded in place. */
 int32_t wp_configure(void);
 int32_t wp_configure(void) {
-	int32_t n = wp_config((void *)script, sizeof script);
+	int32_t n = wp1_config((void *)script, sizeof script);
 	if (n == 0) return 0;
 	for (int32_t i = 0; 2 * i + 2 < n; i++) script[i] = (uint8_t)(digit(script[2 * i + 1]) << 4 | digit(script[2 * i + 2]));
 	return run();
