@@ -25,7 +25,7 @@ pub fn accepts<T: AsRef<str>>(globs: &[T], name: &str) -> bool {
     within || !wanted
 }
 
-/// Reports whether a glob matches a whole name. One that is not [valid](valid) matches
+/// Reports whether a glob matches a whole name. One that is not [valid] matches
 /// nothing. It goes back no further than to the last `*`, so that no glob takes long.
 pub fn matches(glob: &str, name: &str) -> bool {
     if !valid(glob) {
