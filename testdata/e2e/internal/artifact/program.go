@@ -48,6 +48,8 @@ var (
 		Module: "cri-tools", Of: "sigs.k8s.io/cri-tools", Test: true}
 	Cosign = Program{Name: "cosign", Package: "github.com/sigstore/cosign/v3/cmd/cosign",
 		Module: "cosign", Of: "github.com/sigstore/cosign/v3", Version: []string{"sigs.k8s.io/release-utils/version.gitVersion"}}
+	Registry = Program{Name: "registry", Package: "github.com/distribution/distribution/v3/cmd/registry",
+		Module: "registry", Of: "github.com/distribution/distribution/v3", Version: []string{"github.com/distribution/distribution/v3/version.version"}}
 )
 
 const (
@@ -70,6 +72,10 @@ func APIServer() []Program {
 	server := kubernetes("kube-apiserver", kubernetesVersion())
 	return []Program{server, {Name: "etcd", Package: etcdModule, Module: server.Module, Of: etcdModule}}
 }
+
+// ControllerManager returns kube-controller-manager, for tests that need some of Kubernetes' controllers. It may be one minor version
+// older than the API server.
+func ControllerManager() Program { return kubernetes("kube-controller-manager", "1.36.3") }
 
 // E2ENode returns Kubernetes' tests of a node, of the same version as the kubelet, with the program that runs them in parallel
 // and that of the image that most of them run.

@@ -23,7 +23,7 @@ func main() {
 
 func link(ctx context.Context, dir string, names []string) error {
 	known := map[string]artifact.Program{}
-	for _, p := range append(artifact.APIServer(), artifact.Cosign, artifact.Kubectl()) {
+	for _, p := range append(artifact.APIServer(), artifact.Cosign, artifact.Kubectl(), artifact.Registry, artifact.ControllerManager()) {
 		known[p.Name] = p
 	}
 	builder, err := artifact.NewBuilder(ctx)
