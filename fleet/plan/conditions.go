@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +35,7 @@ func setConditions(s *v1alpha1.NodePluginStatus, in Input) {
 	default:
 		abnormal, reason, message = v1alpha1.Reconciling, "Updating", fmt.Sprintf("%s is at step %s", u.Revision, u.Step)
 	}
+	message += absent(s, in)
 	set := func(kind string, status metav1.ConditionStatus) {
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
 			Type: kind, Status: status, Reason: reason, Message: message,
@@ -51,4 +54,31 @@ func setConditions(s *v1alpha1.NodePluginStatus, in Input) {
 			meta.RemoveStatusCondition(&s.Conditions, kind)
 		}
 	}
+}
+
+// maxNames is how many nodes a message names.
+const maxNames = 3
+
+// absent says which nodes do not take part, and which ones a removal waits for when it has no more steps; "" if there are none.
+func absent(s *v1alpha1.NodePluginStatus, in Input) (text string) {
+	if s.Nodes.Away > 0 {
+		text = fmt.Sprintf("; nodes that are away, since they are not ready or bypass plugins, do not count: %d of %d", s.Nodes.Away, s.Nodes.Selected)
+	}
+	if in.Desired != v1alpha1.NoRevision || s.Update != nil {
+		return text
+	}
+	var names []string
+	for _, n := range in.Nodes {
+		if n.Report != nil {
+			names = append(names, n.Name)
+		}
+	}
+	if len(names) == 0 {
+		return text
+	}
+	slices.Sort(names)
+	if more := len(names) - maxNames; more > 0 {
+		names = append(names[:maxNames], fmt.Sprintf("and %d more", more))
+	}
+	return text + "; the object stays until these have removed the plugin, or their Nodes are deleted: " + strings.Join(names, ", ")
 }

@@ -554,6 +554,36 @@ func TestConditions(t *testing.T) {
 	is("after a rollback", "False", "", "True")
 }
 
+// TestAwayInWords has the conditions say that nodes are away, and which ones keep a plugin from being removed.
+func TestAwayInWords(t *testing.T) {
+	f := newFleet(10)
+	f.run(never, 10*time.Hour)
+	message := func() string { return f.status.Conditions[0].Message }
+	if m := message(); m != "nodes are to have r1" {
+		t.Errorf("with all nodes there the message is %q", m)
+	}
+	for i := range 5 {
+		f.lose(fmt.Sprintf("node-%d", i))
+	}
+	f.control()
+	const away = "; nodes that are away, since they are not ready or bypass plugins, do not count: 5 of 10"
+	if m := message(); m != "nodes are to have r1"+away {
+		t.Errorf("with five away the message is %q", m)
+	}
+	f.desired = v1alpha1.NoRevision
+	f.run(never, 10*time.Hour)
+	f.control()
+	const stays = "; the object stays until these have removed the plugin, or their Nodes are deleted: node-0, node-1, node-2, and 2 more"
+	if m := message(); m != "nodes are to have none"+away+stays {
+		t.Errorf("with five that have not removed the plugin the message is %q", m)
+	}
+	f.nodes = f.nodes[5:]
+	f.control()
+	if m := message(); m != "nodes are to have none" {
+		t.Errorf("with all removed the message is %q", m)
+	}
+}
+
 // TestServed says when pods may start on a new node.
 func TestServed(t *testing.T) {
 	stable := v1alpha1.NodePluginStatus{Stable: &v1alpha1.Stable{Revision: "r1"}}
