@@ -91,12 +91,20 @@ koord: ## Compare the proxy with koord-runtime-proxy and its faults; needs gcc
 
 .PHONY: e2e
 e2e: ## Run pods of a real kubelet through the proxy, on containerd and runc, and have a real Prometheus scrape it; root
-	go -C $(E2E) test -count=1 -timeout 60m -p 1 -v ./internal/isolation ./internal/manifests ./monitoring ./suite ./nrihost
+	go -C $(E2E) test -count=1 -timeout 60m -p 1 -v ./internal/isolation ./internal/manifests ./monitoring ./suite ./nrihost ./fleet
 	$(MAKE) fleet-cluster
+
+.PHONY: e2e-fleet
+e2e-fleet: ## Have a fleet's agent change a plugin of a real kubelet's node while pods of Deployments run and start; root
+	go -C $(E2E) test -count=1 -timeout 20m -v ./fleet
 
 .PHONY: fleet-cluster
 fleet-cluster: ## Roll plugins out to three nodes, and to 200 simulated agents, with the controller on a real kube-apiserver and etcd, and run the commands of docs/fleet.md; root
 	go -C $(FLEET) test -count=1 -timeout 20m -p 1 -v ./cluster ./scale
+
+.PHONY: fleet-faults
+fleet-faults: ## Kill the fleet's parts at fifteen steps of a plugin's life, in some 15 minutes; FAULTS='controller/*' makes some trials alone; root
+	FAULTS='$(FAULTS)' go -C $(FLEET) test -count=1 -timeout 90m -v -run 'TestFaults$$' ./cluster
 
 .PHONY: fleet-scale
 fleet-scale: ## Roll plugins out to 5,000 simulated agents, in some five minutes on an idle machine, and write fleet/scale/RESULTS.md; root

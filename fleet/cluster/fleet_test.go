@@ -31,22 +31,11 @@ import (
 
 // TestFleet has a user bring plugins to three nodes of a real API server.
 func TestFleet(t *testing.T) {
-	s := testcluster.Start(t)
-	s.Apply("namespace/namespace.yaml", "fleet/crds/fleet.wasmproxy.io_nodeplugins.yaml", "fleet/crds/fleet.wasmproxy.io_pluginnodes.yaml",
-		"fleet/rights.yaml", "fleet/policy.yaml", "fleet/priority.yaml", "fleet/agent.yaml", "fleet/controller.yaml")
-	testcluster.Eventually(t, "the kinds are there", func() error {
-		for _, kind := range []string{"/nodeplugins", "/pluginnodes"} {
-			if a, err := s.Call(http.MethodGet, group+kind, adminToken, nil); err != nil || a.Code != http.StatusOK {
-				return fmt.Errorf("%s: %v, %d", kind, err, a.Code)
-			}
-		}
-		return nil
-	})
+	t.Parallel() // most of it is waiting
+	s := startServer(t, "prometheus")
 	f := &fleet{t: t, s: s, registry: startRegistry(t, false), artifacts: map[string]string{}, digests: map[string]string{}}
-	program := filepath.Join(t.TempDir(), "wasmproxy")
-	testcluster.Run(t, "go", "build", "-C", "../..", "-buildvcs=false", "-o", program, "./cmd/wasmproxy")
-	testcluster.Run(t, "go", "build", "-C", "..", "-buildvcs=false", "-o", filepath.Dir(program)+"/", "./cmd/wasmproxy-fleet-verify")
-	for _, module := range []string{"noop", "quota", "fail", "missing-abi", "reject"} {
+	program := buildPrograms(t, "./cmd/wasmproxy-fleet-verify")
+	for _, module := range []string{"noop", "quota", "counter", "fail", "fickle", "missing-abi", "reject"} {
 		f.push(module, module)
 	}
 	for i := range 3 {
@@ -77,9 +66,35 @@ func TestFleet(t *testing.T) {
 		jobs["wasmproxy-agent"] = append(jobs["wasmproxy-agent"], serveMetrics(t, n.metrics.Handler()))
 	}
 	f.prometheus = startPrometheus(t, s.Bin, jobs)
-	callAll(t, f.nodes)
+	callAll(t, f.nodes, func(*node, error) {}) // the plugin was called
 	f.lifeOfAPlugin()
 	f.newNodes(program)
+}
+
+// startServer starts an API server with the fleet's objects, and beside it puts other programs.
+func startServer(t *testing.T, others ...string) *testcluster.Server {
+	t.Helper()
+	s := testcluster.Start(t, others...)
+	s.Apply("namespace/namespace.yaml", "fleet/crds/fleet.wasmproxy.io_nodeplugins.yaml", "fleet/crds/fleet.wasmproxy.io_pluginnodes.yaml",
+		"fleet/rights.yaml", "fleet/policy.yaml", "fleet/priority.yaml", "fleet/agent.yaml", "fleet/controller.yaml")
+	testcluster.Eventually(t, "the kinds are there", func() error {
+		for _, kind := range []string{"/nodeplugins", "/pluginnodes"} {
+			if a, err := s.Call(http.MethodGet, group+kind, adminToken, nil); err != nil || a.Code != http.StatusOK {
+				return fmt.Errorf("%s: %v, %d", kind, err, a.Code)
+			}
+		}
+		return nil
+	})
+	return s
+}
+
+// buildPrograms builds wasmproxy, whose path it returns, and beside it programs of the fleet.
+func buildPrograms(t *testing.T, packages ...string) (wasmproxy string) {
+	t.Helper()
+	dir := t.TempDir()
+	testcluster.Run(t, "go", "build", "-C", "../..", "-buildvcs=false", "-o", dir+"/", "./cmd/wasmproxy")
+	testcluster.Run(t, "go", append([]string{"build", "-C", "..", "-buildvcs=false", "-o", dir + "/"}, packages...)...)
+	return filepath.Join(dir, "wasmproxy")
 }
 
 // fleet is the three nodes, and the modules in the registry.
@@ -119,6 +134,19 @@ func (f *fleet) get(id string) *v1alpha1.NodePlugin {
 	p := new(v1alpha1.NodePlugin)
 	f.s.Must(http.MethodGet, group+"/nodeplugins/"+id, "", p)
 	return p
+}
+
+// report is what a node says of a plugin.
+func (f *fleet) report(n *node, id string) (r v1alpha1.PluginReport) {
+	f.t.Helper()
+	var all v1alpha1.PluginNode
+	f.s.Must(http.MethodGet, group+"/pluginnodes/"+n.name, "", &all)
+	for _, p := range all.Plugins {
+		if p.Name == id {
+			r = p
+		}
+	}
+	return r
 }
 
 // have is how many nodes have a module for a plugin.
@@ -224,6 +252,7 @@ func (f *fleet) lifeOfAPlugin() {
 		t.Errorf("the examples of a plugin that fails are %+v", e)
 	}
 
+	f.signals(id)
 	f.set(id, "reject", 60) // it refuses each call, which is judged when somebody has said how many it may
 	testcluster.Eventually(t, "the canary refuses calls", func() error {
 		if f.have(id, "reject") == 0 {
@@ -306,11 +335,13 @@ func (f *fleet) newNodes(program string) {
 		f.t.Error("a node that has not got the plugin has lost its taint")
 	}
 	bad.stopAgent()
-	agent := f.runProgram(bad, program)
+	bad.registry = f.registry
+	agent := bad.agentCommand(f.s, buildAgent(f.t, program))(f.t.Context())
+	testcluster.Process(f.t, agent)
 	testcluster.Eventually(f.t, "a node that was repaired loses its taint", admitted(bad))
 	time.Sleep(3 * time.Second) // at rest
 	const most = 25 << 10       // KiB, by the design
-	if used := resident(f.t, agent); used > most {
+	if used := resident(f.t, agent.Process); used > most {
 		f.t.Errorf("the agent's program has %d KiB of memory at rest, more than %d", used, most)
 	}
 }

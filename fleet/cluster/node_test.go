@@ -30,6 +30,7 @@ type node struct {
 	registry  string         // that it reaches without TLS
 	metrics   *metrics.Agent // of all agents that are started, one after the other
 	kubelet   runtimeapi.RuntimeServiceClient
+	proxy     *part
 	agent     func() (stop func()) // starts it
 	stopAgent func()
 }
@@ -37,6 +38,9 @@ type node struct {
 func (n *node) plugins() string { return filepath.Join(n.dir, "plugins.d") }
 
 func (n *node) trust() string { return filepath.Join(n.dir, "trust.yaml") }
+
+// status is the proxy's status socket.
+func (n *node) status() string { return filepath.Join(n.dir, "status", "s") }
 
 // has returns the module's digest in a plugin's JSON file, and whether it is enabled; "" if there is no file.
 func (n *node) has(t *testing.T, id string) (digest string, enabled bool) {
@@ -84,8 +88,22 @@ func (runtime) RunPodSandbox(_ context.Context, r *runtimeapi.RunPodSandboxReque
 	return &runtimeapi.RunPodSandboxResponse{PodSandboxId: "sandbox-" + r.Config.Metadata.Uid}, nil
 }
 
+func (runtime) CreateContainer(_ context.Context, r *runtimeapi.CreateContainerRequest) (*runtimeapi.CreateContainerResponse, error) {
+	return &runtimeapi.CreateContainerResponse{ContainerId: "container-" + r.PodSandboxId}, nil
+}
+
 // startNode starts a node, of which the API server gets the Node and the agent's pod.
 func startNode(t *testing.T, s *testcluster.Server, name, spec, wasmproxy, registry string) *node {
+	t.Helper()
+	n := startProxy(t, s, name, spec, wasmproxy, registry)
+	token := s.Token("wasmproxy-agent", "agent-"+name)
+	n.agent = func() func() { return n.startAgent(t, s, token, wasmproxy) }
+	n.stopAgent = n.agent()
+	return n
+}
+
+// startProxy starts a node without its agent.
+func startProxy(t *testing.T, s *testcluster.Server, name, spec, wasmproxy, registry string) *node {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "fleet-") // paths of sockets are short
 	if err != nil {
@@ -108,10 +126,9 @@ func startNode(t *testing.T, s *testcluster.Server, name, spec, wasmproxy, regis
 	runtimeapi.RegisterImageServiceServer(server, runtime{})
 	go server.Serve(l)
 	t.Cleanup(server.Stop)
-	listen, status := filepath.Join(dir, "proxy.sock"), filepath.Join(dir, "status", "s")
-	testcluster.Process(t, exec.Command(wasmproxy, "serve", "--listen", listen, "--backend", "unix://"+backend, "--admin-socket", filepath.Join(dir, "admin.sock"),
-		"--status-socket", status, "--plugin-dir", n.plugins(), "--hook-dir", "", "--state-dir", filepath.Join(dir, "state"),
-		"--data-dir", filepath.Join(dir, "data"), "--cache-dir", filepath.Join(dir, "cache"), "--cgroup-root", "", "--bypass-file", filepath.Join(dir, "bypass")))
+	listen := filepath.Join(dir, "proxy.sock")
+	n.proxy = newPart(t, "the proxy of "+name, func(ctx context.Context) *exec.Cmd { return n.proxyCommand(ctx, wasmproxy, listen, backend) })
+	n.proxy.start()
 	conn, err := grpc.NewClient("unix://"+listen, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -119,10 +136,14 @@ func startNode(t *testing.T, s *testcluster.Server, name, spec, wasmproxy, regis
 	t.Cleanup(func() { conn.Close() })
 	n.kubelet = runtimeapi.NewRuntimeServiceClient(conn)
 	makeNode(t, s, name, spec)
-	token := s.Token("wasmproxy-agent", "agent-"+name)
-	n.agent = func() func() { return n.startAgent(t, s, token, wasmproxy, status) }
-	n.stopAgent = n.agent()
 	return n
+}
+
+func (n *node) proxyCommand(ctx context.Context, wasmproxy, listen, backend string) *exec.Cmd {
+	return exec.CommandContext(ctx, wasmproxy, "serve", "--listen", listen, "--backend", "unix://"+backend,
+		"--admin-socket", filepath.Join(n.dir, "admin.sock"), "--status-socket", n.status(), "--plugin-dir", n.plugins(), "--hook-dir", "",
+		"--state-dir", filepath.Join(n.dir, "state"), "--data-dir", filepath.Join(n.dir, "data"), "--cache-dir", filepath.Join(n.dir, "cache"),
+		"--cgroup-root", "", "--bypass-file", filepath.Join(n.dir, "bypass"))
 }
 
 // makeNode makes a Node that is ready, and the agent's pod on it. spec is more of its JSON.
@@ -135,7 +156,7 @@ func makeNode(t *testing.T, s *testcluster.Server, name, spec string) {
 		"spec": {"nodeName": "`+name+`", "serviceAccountName": "wasmproxy-agent", "containers": [{"name": "agent", "image": "i"}]}}`, nil)
 }
 
-func (n *node) startAgent(t *testing.T, s *testcluster.Server, token, wasmproxy, status string) (stop func()) {
+func (n *node) startAgent(t *testing.T, s *testcluster.Server, token, wasmproxy string) (stop func()) {
 	t.Helper()
 	client, err := kube.New(s.Config(token))
 	if err != nil {
@@ -143,7 +164,7 @@ func (n *node) startAgent(t *testing.T, s *testcluster.Server, token, wasmproxy,
 	}
 	a, err := agent.New(client, agent.Options{
 		Node: n.name, Namespace: "wasmproxy", PluginDir: n.plugins(), Program: wasmproxy, Settings: filepath.Join(n.dir, "wasmproxy.yaml"),
-		StatusSocket: status, Verifier: filepath.Join(filepath.Dir(wasmproxy), "wasmproxy-fleet-verify"), TrustFile: n.trust(),
+		StatusSocket: n.status(), Verifier: filepath.Join(filepath.Dir(wasmproxy), "wasmproxy-fleet-verify"), TrustFile: n.trust(),
 		Registry:    oci.Client{PlainHTTP: []string{n.registry}},
 		FetchJitter: 10 * time.Millisecond, Poll: 200 * time.Millisecond, ReportEvery: 200 * time.Millisecond,
 		Metrics: n.metrics, Log: slog.New(slog.NewTextHandler(&testLog{t, n.name}, nil)),
@@ -165,17 +186,31 @@ func (l *testLog) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// callAll has each node start pods, until the test ends.
-func callAll(t *testing.T, nodes []*node) {
+// callAll has each node start pods, until the test ends, and tells of those that are refused.
+func callAll(t *testing.T, nodes []*node, refused func(*node, error)) {
 	testcluster.During(t, func(ctx context.Context) {
 		for i := 0; ctx.Err() == nil; i++ {
 			for _, n := range nodes {
-				uid := fmt.Sprintf("%s-%d", n.name, i)
-				n.kubelet.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
-					Metadata: &runtimeapi.PodSandboxMetadata{Name: "p", Namespace: "default", Uid: uid},
-				}}) // refused or not: the plugin was called
+				if err := n.startPod(ctx, i); err != nil && ctx.Err() == nil {
+					refused(n, err)
+				}
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
 	})
+}
+
+// startPod starts the i-th pod with its container. One in ten asks the plugin fickle to fail.
+func (n *node) startPod(ctx context.Context, i int) error {
+	pod := &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: "p", Namespace: "default", Uid: fmt.Sprintf("%s-%d", n.name, i)}}
+	sandbox, err := n.kubelet.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: pod})
+	if err != nil {
+		return err
+	}
+	container := &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "c"}, Image: &runtimeapi.ImageSpec{Image: "i"}}
+	if i%10 == 0 {
+		container.Annotations = map[string]string{"example.com/do": "fail"}
+	}
+	_, err = n.kubelet.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox.PodSandboxId, SandboxConfig: pod, Config: container})
+	return err
 }

@@ -48,9 +48,7 @@ func (p *page) image(s *testcluster.Server) {
 func (p *page) begin() {
 	p.t.Helper()
 	for _, name := range []string{"worker-1", "worker-9"} {
-		n := startNode(p.t, p.s, name, "", filepath.Join(p.bin, "wasmproxy"), "elsewhere.invalid")
-		n.stopAgent()
-		p.nodes = append(p.nodes, n)
+		p.nodes = append(p.nodes, startProxy(p.t, p.s, name, "", filepath.Join(p.bin, "wasmproxy"), "elsewhere.invalid"))
 	}
 	p.start(deployment, nil, "--kubeconfig", p.kubeconfig(p.s, p.s.Token("wasmproxy-controller", "")), "--interval", "300ms", "--identity", "page")
 }

@@ -180,7 +180,7 @@ func (p *page) run(line string) string {
 func (p *page) kubeconfig(s *testcluster.Server, token string) (file string) {
 	p.t.Helper()
 	file = filepath.Join(p.t.TempDir(), "kubeconfig")
-	writeKubeconfig(p.t, file, s, token)
+	s.Kubeconfig(file, token)
 	return file
 }
 

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,26 +13,24 @@ import (
 	"github.com/wasmproxy/wasmproxy/fleet/internal/testcluster"
 )
 
-// runProgram runs the agent of a node as the program that a release has, built as it is built there.
-func (f *fleet) runProgram(n *node, wasmproxy string) *os.Process {
-	f.t.Helper()
-	agent := filepath.Join(filepath.Dir(wasmproxy), "wasmproxy-fleet-agent")
-	testcluster.Run(f.t, "env", "CGO_ENABLED=0", "go", "build", "-C", "..", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", agent, "./cmd/wasmproxy-fleet-agent")
-	kubeconfig := filepath.Join(n.dir, "kubeconfig")
-	writeKubeconfig(f.t, kubeconfig, f.s, f.s.Token("wasmproxy-agent", "agent-"+n.name))
-	cmd := exec.Command(agent, "--node", n.name, "--kubeconfig", kubeconfig, "--dir", n.plugins(), "--wasmproxy", wasmproxy,
-		"--status-socket", filepath.Join(n.dir, "status", "s"), "--config", filepath.Join(n.dir, "wasmproxy.yaml"), "--trust", n.trust(),
-		"--plain-http", f.registry, "--fetch-jitter", "10ms", "--poll", "200ms", "--report-every", "200ms", "--metrics-listen", "127.0.0.1:0")
-	testcluster.Process(f.t, cmd)
-	return cmd.Process
+// buildAgent builds the agent's program as a release has it, beside wasmproxy's.
+func buildAgent(t *testing.T, wasmproxy string) (agent string) {
+	t.Helper()
+	agent = filepath.Join(filepath.Dir(wasmproxy), "wasmproxy-fleet-agent")
+	testcluster.Run(t, "env", "CGO_ENABLED=0", "go", "build", "-C", "..", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", agent, "./cmd/wasmproxy-fleet-agent")
+	return agent
 }
 
-// writeKubeconfig writes how to reach the API server with a token.
-func writeKubeconfig(t *testing.T, file string, s *testcluster.Server, token string) {
-	t.Helper()
-	write(t, file, fmt.Appendf(nil, `{"apiVersion": "v1", "kind": "Config", "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-		"clusters": [{"name": "c", "cluster": {"server": %q, "insecure-skip-tls-verify": true}}], "users": [{"name": "u", "user": {"token": %q}}]}`,
-		s.Config("").Host, token))
+// agentCommand is the agent of a node as a program. Each call makes another one, of the same token.
+func (n *node) agentCommand(s *testcluster.Server, agent string) func(context.Context) *exec.Cmd {
+	kubeconfig, bin := filepath.Join(n.dir, "kubeconfig"), filepath.Dir(agent)
+	s.Kubeconfig(kubeconfig, s.Token("wasmproxy-agent", "agent-"+n.name))
+	return func(ctx context.Context) *exec.Cmd {
+		return exec.CommandContext(ctx, agent, "--node", n.name, "--kubeconfig", kubeconfig, "--dir", n.plugins(), "--wasmproxy", filepath.Join(bin, "wasmproxy"),
+			"--verifier", filepath.Join(bin, "wasmproxy-fleet-verify"), "--status-socket", n.status(), "--config", filepath.Join(n.dir, "wasmproxy.yaml"),
+			"--trust", n.trust(), "--plain-http", n.registry,
+			"--fetch-jitter", "10ms", "--poll", "200ms", "--report-every", "200ms", "--metrics-listen", "127.0.0.1:0")
+	}
 }
 
 // resident is the memory of a process, in KiB.

@@ -38,6 +38,7 @@ const (
 // Server is a kube-apiserver with an etcd of its own, without any controller of Kubernetes.
 type Server struct {
 	Bin  string // directory of the programs
+	Etcd string // URL of the etcd
 	Kill func() // ends the API server
 	PID  int    // of the API server
 
@@ -47,11 +48,11 @@ type Server struct {
 	command []string
 }
 
-// Start starts both programs, which end with the test.
-func Start(t *testing.T) *Server {
+// Start starts both programs, which end with the test. Others are put beside them into the directory of programs.
+func Start(t *testing.T, others ...string) *Server {
 	t.Helper()
 	dir := t.TempDir()
-	Run(t, "go", "-C", "../../testdata/e2e", "run", "./internal/programs", dir, "kube-apiserver", "etcd", "prometheus")
+	Run(t, "go", append([]string{"-C", "../../testdata/e2e", "run", "./internal/programs", dir, "kube-apiserver", "etcd"}, others...)...)
 	key := filepath.Join(dir, "key.pem")
 	if err := errors.Join(writeKey(key), os.WriteFile(filepath.Join(dir, "tokens"), []byte(tokens), 0o600)); err != nil {
 		t.Fatal(err)
@@ -60,7 +61,7 @@ func Start(t *testing.T) *Server {
 	Process(t, exec.Command(filepath.Join(dir, "etcd"), "--data-dir="+filepath.Join(dir, "etcd-data"), "--unsafe-no-fsync",
 		"--listen-client-urls="+etcd, "--advertise-client-urls="+etcd,
 		"--listen-peer-urls="+peers, "--initial-advertise-peer-urls="+peers, "--initial-cluster=default="+peers))
-	s := &Server{t: t, Bin: dir, url: "https://127.0.0.1:" + port,
+	s := &Server{t: t, Bin: dir, Etcd: etcd, url: "https://127.0.0.1:" + port,
 		client: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}} // its certificate is its own
 	s.command = []string{filepath.Join(dir, "kube-apiserver"), "--etcd-servers=" + etcd,
 		"--bind-address=127.0.0.1", "--secure-port=" + port, "--cert-dir=" + filepath.Join(dir, "certificates"),
@@ -147,6 +148,17 @@ func (s *Server) Must(method, path, body string, into any) {
 // Config is that of a client with a token.
 func (s *Server) Config(token string) *rest.Config {
 	return &rest.Config{Host: s.url, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{Insecure: true}, QPS: -1}
+}
+
+// Kubeconfig writes a file by which a program reaches the API server with a token.
+func (s *Server) Kubeconfig(file, token string) {
+	s.t.Helper()
+	text := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+		"clusters": [{"name": "c", "cluster": {"server": %q, "insecure-skip-tls-verify": true}}], "users": [{"name": "u", "user": {"token": %q}}]}`,
+		s.url, token)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // Token is that of a service account, and of a pod unless that is empty.

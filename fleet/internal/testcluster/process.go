@@ -27,10 +27,7 @@ func FreePort(t *testing.T) string {
 // Process starts a process, which ends with the test, or before that when kill is called. Its last lines are shown if the test fails.
 func Process(t *testing.T, cmd *exec.Cmd) (kill func()) {
 	t.Helper()
-	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := Log(t, filepath.Base(cmd.Path))
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -39,14 +36,41 @@ func Process(t *testing.T, cmd *exec.Cmd) (kill func()) {
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
+	t.Cleanup(kill)
+	return kill
+}
+
+// Log is a file whose last lines are shown if the test fails.
+func Log(t *testing.T, name string) *os.File {
+	t.Helper()
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		kill()
 		if text, _ := os.ReadFile(log.Name()); t.Failed() {
-			t.Logf("the last lines of %s:\n%s", filepath.Base(cmd.Path), text[max(0, len(text)-3000):])
+			t.Logf("the last lines of %s:\n%s", name, text[max(0, len(text)-3000):])
 		}
 		log.Close()
 	})
-	return kill
+	return log
+}
+
+// Keep has a program run until kill is called or the test ends: one that ends by itself is started again, as kubelet does. kill gives no
+// warning.
+func Keep(t *testing.T, log *os.File, command func(context.Context) *exec.Cmd) (kill func()) {
+	return During(t, func(ctx context.Context) {
+		for ctx.Err() == nil {
+			cmd := command(ctx)
+			cmd.Stdout, cmd.Stderr = log, log
+			err := cmd.Run()
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+				t.Logf("%s has ended, and is started again: %v", filepath.Base(cmd.Path), err)
+			}
+		}
+	})
 }
 
 // Run runs a program to its end, which must be a good one.
