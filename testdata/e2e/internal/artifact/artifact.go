@@ -55,6 +55,11 @@ func (b *Builder) Project(ctx context.Context, dir string, packages ...string) e
 	return run(ctx, b.project, []string{"CGO_ENABLED=0"}, "go", args...)
 }
 
+// Fleet builds the fleet's programs, of a module of their own, into dir.
+func (b *Builder) Fleet(ctx context.Context, dir string) error {
+	return run(ctx, filepath.Join(b.project, "fleet"), []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-buildvcs=false", "-o", dir+"/", "./cmd/...")
+}
+
 // Raced builds wasmproxy with the race detector into dir, as wasmproxy-race. As in `make unit`, wazero's
 // compiler is without it: under it a large plugin takes a minute to compile.
 func (b *Builder) Raced(ctx context.Context, dir string) error {

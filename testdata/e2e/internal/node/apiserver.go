@@ -1,14 +1,20 @@
 package node
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -115,6 +121,44 @@ func writeKubeconfig(file string) error {
 		Contexts:       map[string]*api.Context{name: {Cluster: name, AuthInfo: name}},
 		CurrentContext: name,
 	}, file)
+}
+
+// Apply is kubectl apply --server-side --validate=strict, and returns the object as the API server has it.
+func (s *APIServer) Apply(ctx context.Context, o *unstructured.Unstructured, dryRun bool) (map[string]any, error) {
+	body, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	group, kind := "/apis/"+o.GetAPIVersion(), strings.ToLower(o.GetKind())
+	if !strings.Contains(o.GetAPIVersion(), "/") {
+		group = "/api/" + o.GetAPIVersion()
+	}
+	if o.GetNamespace() != "" {
+		group += "/namespaces/" + o.GetNamespace()
+	}
+	kinds := kind + "s"
+	if stem, found := strings.CutSuffix(kind, "y"); found {
+		kinds = stem + "ies"
+	}
+	request := s.Discovery().RESTClient().Patch(types.ApplyPatchType).AbsPath(group, kinds, o.GetName()).
+		Param("fieldManager", "e2e").Param("fieldValidation", "Strict").Body(body)
+	if dryRun {
+		request = request.Param("dryRun", "All")
+	}
+	answer, err := request.Do(ctx).Raw()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", err, answer)
+	}
+	made := new(unstructured.Unstructured)
+	err = made.UnmarshalJSON(answer)
+	return made.Object, err
+}
+
+// StartControllers starts some of Kubernetes' controllers, by their names, which end with the test.
+func (s *APIServer) StartControllers(t testing.TB, names ...string) {
+	t.Helper()
+	StartProgram(t, "kube-controller-manager", "--kubeconfig="+s.Kubeconfig, "--controllers="+strings.Join(names, ","),
+		"--leader-elect=false", "--secure-port=0", "--use-service-account-credentials=false")
 }
 
 // AwaitReady waits until the API server says that a pod is ready, and returns what it says.

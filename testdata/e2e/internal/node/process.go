@@ -102,6 +102,18 @@ func (p *process) showLog(t testing.TB) {
 	t.Logf("the last lines of %s:\n%s", p.log, strings.Join(lines[max(0, len(lines)-last):], "\n"))
 }
 
+// StartProgram starts a program of the workspace. When the test ends it must still be running, and is killed.
+func StartProgram(t testing.TB, name string, args ...string) {
+	t.Helper()
+	p := startProcess(t, name, exec.Command(isolation.Current().Program(name), args...))
+	t.Cleanup(func() {
+		if err := p.alive(); err != nil {
+			t.Error(err)
+		}
+		p.kill()
+	})
+}
+
 // Run runs a command to its end. Its output goes to a log, whose file it
 // returns, and is shown when the test fails.
 func Run(t testing.TB, name string, cmd *exec.Cmd) (log string, err error) {

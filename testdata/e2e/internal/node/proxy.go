@@ -292,7 +292,7 @@ func (p *Proxy) AwaitPlugins(t testing.TB) {
 
 func (p *Proxy) bypassFile() string { return filepath.Join(filepath.Dir(p.PluginDir), "bypass") }
 
-// Bypass takes all plugins out of the way, and waits until that counts. It ends with the directory.
+// Bypass takes all plugins out of the way, and waits until that counts. It ends with EndBypass, or with the directory.
 func (p *Proxy) Bypass(t testing.TB) {
 	t.Helper()
 	if err := os.WriteFile(p.bypassFile(), []byte("a test\n"), 0o644); err != nil {
@@ -306,6 +306,14 @@ func (p *Proxy) Bypass(t testing.TB) {
 		})
 		return err
 	})
+}
+
+// EndBypass ends a bypass. Plugins are loaded again after that.
+func (p *Proxy) EndBypass(t testing.TB) {
+	t.Helper()
+	if err := os.Remove(p.bypassFile()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Kill ends wasmproxy without warning.
