@@ -23,7 +23,7 @@ var (
 	}
 	lowerFactor = []artifact.Change{
 		{File: "plugins-wasm/memory-qos/main.go", From: `"memory-qos", "1.0.0"`, To: `"memory-qos", "1.1.0"`},
-		{File: "plugins-wasm/memory-qos/config.go", From: `factor = "0.9"`, To: `factor = "0.8"`},
+		{File: "plugins-wasm/memory-qos/config.go", From: `parseFactor, whole/10*9)`, To: `parseFactor, whole/10*8)`},
 	}
 	// crash ends the proxy once it has loaded the version that traps.
 	crash = artifact.Change{
