@@ -1,7 +1,10 @@
 package c
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -75,6 +78,30 @@ func TestLibrary(t *testing.T) {
 		labels := texts{"text": v.Text, "decimals": strconv.Itoa(v.Decimals)}
 		ask("decimal", labels, texts{"value": strconv.FormatInt(v.Value, 10), "error": v.Error})
 	}
+}
+
+// TestReadmeOfTheLibrary builds what README.md shows of the library.
+func TestReadmeOfTheLibrary(t *testing.T) {
+	const around = `#include "wasmproxy_library.h"
+WP_PLUGIN({"name": "library", "version": "1", "hooks": ["PreCreateContainer"]})
+%s
+int32_t wp_hook(int32_t hook) { return hook && threshold + memory > 0 ? create() : wp_result(); }
+`
+	dir := t.TempDir()
+	source, fixtures := filepath.Join(dir, "library.c"), filepath.Join(dir, "library.json")
+	block := guest.Example(t, "README.md", "## The library", "c")
+	const cases = `[
+  {"name": "image", "hook": "PreCreateContainer", "container": {"image": "nginx"},
+    "want": {"reject": {"code": 7, "reason": "docker.io/library/nginx:latest is from docker.io"}}},
+  {"name": "another", "hook": "PreCreateContainer", "container": {"image": "quay.io/x"}, "want": {}},
+  {"name": "threshold", "hook": "PreCreateContainer", "config": {"threshold": 101}, "container": {},
+    "want": {"error": "threshold at byte 13: 101 is not a whole number from 0 to 100"}}
+]`
+	err := errors.Join(os.WriteFile(source, fmt.Appendf(nil, around, block), 0o644), os.WriteFile(fixtures, []byte(cases), 0o644))
+	if err != nil {
+		t.Fatal(err)
+	}
+	guest.Play(t, build(t, source), fixtures)
 }
 
 func yes(b bool) string {
