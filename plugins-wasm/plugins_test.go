@@ -1,6 +1,8 @@
 package plugins
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,6 +69,41 @@ func play(t *testing.T, engine *wasm.Engine, p Plugin, file string) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestManyRules gives the plugins whose settings have rules for single namespaces a thousand of them: reading them
+// must not take more fuel than the limit of wp_configure.
+func TestManyRules(t *testing.T) {
+	engine, err := wasm.NewEngine(t.Context(), wasm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close(t.Context())
+	namespaces, annotations := map[string]any{}, map[string]string{}
+	for i := range 1000 {
+		name := fmt.Sprintf("team-%d", i)
+		namespaces[name] = map[string]any{"registries": []string{"registry.example/" + name}}
+		annotations["example.com/"+name] = name
+	}
+	for _, p := range All() {
+		config := map[string]any{
+			"image-policy":        map[string]any{"namespaces": namespaces},
+			"default-annotations": map[string]any{"defaults": []any{map[string]any{"namespaces": []string{"x"}, "annotations": annotations}}},
+		}[p.Name]
+		if config == nil {
+			continue
+		}
+		text, err := json.Marshal(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		loaded, err := engine.Load(t.Context(), p.Name, p.Module, wasm.PluginOptions{Config: text})
+		if err != nil {
+			t.Errorf("%s: %v", p.Name, err)
+			continue
+		}
+		loaded.Close(t.Context())
 	}
 }
 

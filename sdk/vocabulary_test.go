@@ -32,6 +32,7 @@ var (
 		"set_list": "fields by number", "delete_entry": "fields by number", "add": "fields by number", "delete": "fields by number",
 		"find": "handles are of one type", "from": "dumps", "next": "dumps", "next_entry": "dumps", "next_handle": "dumps",
 		"encode_list": "dumps", "encode_record": "dumps", "json_next_text": "lists", "json_next_object": "lists", "json_next_key": "lists",
+		"json_next_text_member": "lists", "json_next_object_member": "lists",
 	}
 )
 

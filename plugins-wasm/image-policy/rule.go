@@ -28,9 +28,8 @@ var (
 func configure(text string) error {
 	settings := json.Parse(text)
 	general, own = read(settings, ""), nil
-	namespaces := settings.Object("namespaces")
-	for _, name := range namespaces.Keys() {
-		own = append(own, read(namespaces.Object(name), name))
+	for name, within := range settings.Object("namespaces").ObjectMembers() {
+		own = append(own, read(within, name))
 	}
 	return settings.Err()
 }

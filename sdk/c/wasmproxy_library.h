@@ -517,6 +517,42 @@ static inline int wp_json_next_key(wp_json_cursor *c, wp_text *key) {
 	return 1;
 }
 
+/* wp__json_next_member goes on among members that are not null, all of which must begin with one character. */
+static inline int wp__json_next_member(wp_json_cursor *c, wp__member *m, wp_text *key, unsigned char first, wp_text what) {
+	do {
+		if (!wp__json_next(c, m)) return 0;
+	} while (wp__byte(c->of.text, m->at) == 'n');
+	*key = wp__json_key(c->of.text, *m);
+	if (wp__byte(c->of.text, m->at) == first) return 1;
+	wp__json_refuse(c->of, *m, what);
+	c->at = c->of.text.len;
+	return 0;
+}
+
+/*
+ * wp_json_text_members goes through the members of the object, all of which must be strings, with wp_json_next_text_member.
+ * A key that occurs twice comes twice.
+ */
+static inline wp_json_cursor wp_json_text_members(wp_json o) { return wp__json_enter(o, o.at); }
+
+static inline int wp_json_next_text_member(wp_json_cursor *c, wp_text *key, wp_text *text) {
+	wp__member m;
+	if (!wp__json_next_member(c, &m, key, '"', WP_TEXT("a string"))) return 0;
+	*text = wp__json_unquoted(wp__json_raw(c->of.text, m));
+	return 1;
+}
+
+/* wp_json_object_members goes through those of an object that must be objects, with wp_json_next_object_member. */
+static inline wp_json_cursor wp_json_object_members(wp_json o) { return wp__json_enter(o, o.at); }
+
+static inline int wp_json_next_object_member(wp_json_cursor *c, wp_text *key, wp_json *object) {
+	wp__member m;
+	if (!wp__json_next_member(c, &m, key, '{', WP_TEXT("an object"))) return 0;
+	*object = c->of;
+	object->at = m.at;
+	return 1;
+}
+
 /* ---- Globs ---- */
 
 /* wp__character reads a character of a text, and returns how many bytes it has. A byte that is none stands for U+FFFD. */

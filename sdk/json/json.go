@@ -9,6 +9,9 @@
 //		return settings.Err()
 //	}
 //
+// Each getter looks its key up in the text. An object with many keys is read in one pass by [Object.TextMembers] or
+// [Object.ObjectMembers].
+//
 // It writes no JSON, fills no structs, and knows no schema: unknown keys are the host's to refuse, by the
 // manifest's schema.
 package json
@@ -259,6 +262,41 @@ func (o Object) Keys() (all []string) {
 		all = append(all, m.key())
 	}
 	return all
+}
+
+// TextMembers ranges over the members of the object, all of which must be strings, in one pass. A key that occurs twice comes twice.
+func (o Object) TextMembers() wp.Entries {
+	return func(yield func(key, text string) bool) {
+		o.each('"', "a string", func(m member) bool { return yield(m.key(), unquoted(m.text[m.at:m.end])) })
+	}
+}
+
+// ObjectMembers ranges over the members of the object, all of which must be objects, in one pass. A key that occurs twice comes twice.
+func (o Object) ObjectMembers() func(yield func(key string, within Object) bool) {
+	return func(yield func(string, Object) bool) {
+		o.each('{', "an object", func(m member) bool { return yield(m.key(), Object{o.doc, m.at}) })
+	}
+}
+
+// each calls f for the members that are not null, all of which must begin with one character.
+func (o Object) each(first byte, what string, f func(member) bool) {
+	if o.at < 0 {
+		return
+	}
+	c := enter(o.doc.text, o.at)
+	for m, ok := c.next(); ok; m, ok = c.next() {
+		switch m.text[m.at] {
+		case 'n':
+			continue
+		case first:
+			if f(m) {
+				continue
+			}
+		default:
+			o.refuse(m, what)
+		}
+		return
+	}
 }
 
 // maxShown is how many bytes of a value an error shows.

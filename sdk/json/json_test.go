@@ -69,6 +69,18 @@ func get(t *testing.T, o json.Object, v vectors.Read) string {
 		return "-"
 	case "keys":
 		return strings.Join(o.Keys(), "|")
+	case "text_members":
+		var all []string
+		for k, text := range o.Object(v.Key).TextMembers() {
+			all = append(all, k+"="+text)
+		}
+		return strings.Join(all, "|")
+	case "object_members":
+		var all []string
+		for k, within := range o.Object(v.Key).ObjectMembers() {
+			all = append(all, k+"="+strings.Join(within.Keys(), ","))
+		}
+		return strings.Join(all, "|")
 	case "texts":
 		return strings.Join(o.Texts(v.Key), "|")
 	case "objects":

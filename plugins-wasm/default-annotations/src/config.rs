@@ -35,14 +35,9 @@ fn rule(settings: &Object<'_>) -> Result<Rule> {
         return Err(settings.fail("namespaces", &["\"", wrong, "\" is not a glob"].concat()));
     }
     let annotations = settings.object("annotations")?;
-    let annotations = annotations.keys().into_iter().map(|key| annotation(&annotations, key));
-    Ok(Rule { namespaces, annotations: annotations.collect::<Result<_>>()? })
-}
-
-fn annotation(of: &Object<'_>, key: String) -> Result<(String, String)> {
-    if key.is_empty() || key.starts_with("io.kubernetes.") {
-        return Err(of.fail(&key, &["\"", &key, "\" is not a plugin's to set"].concat()));
+    let pairs = annotations.text_members()?;
+    if let Some((key, _)) = pairs.iter().find(|(key, _)| key.is_empty() || key.starts_with("io.kubernetes.")) {
+        return Err(annotations.fail(key, &["\"", key, "\" is not a plugin's to set"].concat()));
     }
-    let value = of.text(&key)?.unwrap_or_default();
-    Ok((key, value))
+    Ok(Rule { namespaces, annotations: pairs })
 }

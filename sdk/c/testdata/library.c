@@ -56,6 +56,27 @@ static wp_text texts(wp_json o, wp_text key) {
 	return all;
 }
 
+static wp_text text_members(wp_json o) {
+	wp_text key, text, all = WP_TEXT("");
+	wp_json_cursor c = wp_json_text_members(o);
+	for (size_t n = 0; wp_json_next_text_member(&c, &key, &text); n++) all = join(all, wp_join(wp_join(key, WP_TEXT("=")), text), n);
+	return all;
+}
+
+static wp_text object_members(wp_json o) {
+	wp_text key, within, all = WP_TEXT("");
+	wp_json object;
+	wp_json_cursor c = wp_json_object_members(o);
+	for (size_t n = 0; wp_json_next_object_member(&c, &key, &object); n++) {
+		wp_text inner;
+		wp_json_cursor k = wp_json_keys(object);
+		within = WP_TEXT("");
+		while (wp_json_next_key(&k, &inner)) within = wp_join(within.len ? wp_join(within, WP_TEXT(",")) : within, inner);
+		all = join(all, wp_join(wp_join(key, WP_TEXT("=")), within), n);
+	}
+	return all;
+}
+
 static wp_text objects(wp_json o, wp_text key) {
 	wp_json within;
 	int64_t n = 0;
@@ -76,6 +97,8 @@ static wp_text get(wp_json o, wp_text what, wp_text key) {
 	if (wp_equal(what, WP_TEXT("has"))) return truth(wp_json_has(o, key));
 	if (wp_equal(what, WP_TEXT("object"))) return has_key(o, key);
 	if (wp_equal(what, WP_TEXT("keys"))) return keys(o);
+	if (wp_equal(what, WP_TEXT("text_members"))) return text_members(wp_json_object(o, key));
+	if (wp_equal(what, WP_TEXT("object_members"))) return object_members(wp_json_object(o, key));
 	if (wp_equal(what, WP_TEXT("texts"))) return texts(o, key);
 	if (wp_equal(what, WP_TEXT("objects"))) return objects(o, key);
 	if (wp_equal(what, WP_TEXT("fail"))) wp_json_fail(o, key, WP_TEXT("is wrong"));

@@ -19,6 +19,9 @@
 //! assert_eq!(wrong.to_string(), "threshold at byte 14: 101 is not a whole number from 0 to 100");
 //! ```
 //!
+//! Each getter looks its key up in the text. An object with many keys is read in one pass by
+//! [`Object::text_members`] or [`Object::object_members`].
+//!
 //! It writes no JSON, fills no structs, and knows no schema: unknown keys are the host's to
 //! refuse, by the manifest's schema.
 
@@ -145,6 +148,31 @@ impl<'a> Object<'a> {
         self.members().map(|m| m.key()).collect()
     }
 
+    /// The members of the object, all of which must be strings, in one pass. A key that occurs
+    /// twice comes twice.
+    pub fn text_members(&self) -> Result<Vec<(String, String)>> {
+        self.each(b'"', "a string", |m| scan::unquoted(m.raw()))
+    }
+
+    /// The members of the object, all of which must be objects, in one pass. A key that occurs
+    /// twice comes twice.
+    pub fn object_members(&self) -> Result<Vec<(String, Object<'a>)>> {
+        let text = self.text;
+        self.each(b'{', "an object", |m| Object { text, at: Some(m.at) })
+    }
+
+    /// The members that are not null, all of which must begin with one character.
+    fn each<T>(&self, first: u8, what: &str, make: impl Fn(&Member<'a>) -> T) -> Result<Vec<(String, T)>> {
+        let mut all = Vec::new();
+        for m in self.members().filter(|m| m.first() != b'n') {
+            if m.first() != first {
+                return Err(self.refused(&m, what));
+            }
+            all.push((m.key(), make(&m)));
+        }
+        Ok(all)
+    }
+
     /// An error of a member, in the plugin's own words; of the object itself if the key is "".
     pub fn fail(&self, key: &str, message: &str) -> Error {
         match (self.find(key), self.at) {
@@ -252,6 +280,15 @@ mod tests {
             "object" if o.keys().iter().any(|k| k == key) => Ok(o.object(key)?.keys().join("|")),
             "object" => Ok("-".into()),
             "keys" => Ok(o.keys().join("|")),
+            "text_members" => {
+                let all: Vec<_> = o.object(key)?.text_members()?.iter().map(|(k, v)| [k, "=", v].concat()).collect();
+                Ok(all.join("|"))
+            }
+            "object_members" => {
+                let all = o.object(key)?.object_members()?;
+                let all: Vec<_> = all.iter().map(|(k, o)| [k, "=", &o.keys().join(",")].concat()).collect();
+                Ok(all.join("|"))
+            }
             "texts" => Ok(o.texts(key)?.join("|")),
             "objects" => Ok(o.objects(key)?.len().to_string()),
             "fail" => Err(o.fail(key, "is wrong")),
