@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -74,6 +75,13 @@ func recordGolden(t *testing.T) {
 		guest.Run(t, ".", nil, filepath.Join(folder, "guest", "build.sh"), language, filepath.Join(dir, language+".wasm"))
 	}
 	recordTyped(t, dir)
+	modules, err := filepath.Glob(filepath.Join(dir, "*.wasm"))
+	for _, file := range modules { // linkers make them programs
+		err = errors.Join(err, os.Chmod(file, 0o644))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := WriteGolden(filepath.Join(dir, "vectors.json"), allVectors(t)); err != nil {
 		t.Fatal(err)
 	}
