@@ -48,6 +48,8 @@ type seen struct {
 	at       time.Time
 }
 
+func (s seen) String() string { return s.revision + " at " + s.at.Format(time.StampMilli) }
+
 func startWatch(t *testing.T, etcd string, nodes []*node) *watch {
 	t.Helper()
 	w := &watch{t: t, names: map[string]string{}, settings: map[string]string{}, files: map[string][]seen{}, proxies: map[string][]seen{}}
