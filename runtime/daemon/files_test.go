@@ -103,7 +103,7 @@ func (n *node) recorded() (text string) {
 	n.must(err)
 	defer l.Close()
 	for _, id := range l.Objects() {
-		for t, v := range l.Record(id) {
+		for t, v := range l.Record(id).Values() {
 			text += fmt.Sprintf("%v %s: %+v\n", id, t, v)
 		}
 	}

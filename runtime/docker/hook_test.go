@@ -222,7 +222,7 @@ func TestStandaloneLedger(t *testing.T) {
 	if got := n.engine.last(t, "POST /v1.41/containers/create").body; got != `{"Image":"busybox","HostConfig":{"NanoCpus":0,"CpuPeriod":100000,"CpuQuota":80000}}` {
 		t.Errorf("the body is %s", got)
 	}
-	if !n.ledger.Has(enforce.ID{Pod: "/docker/web/0", Container: id}) {
+	if !n.ledger.Record(enforce.ID{Pod: "/docker/web/0", Container: id}).Has() {
 		t.Errorf("the ledger has %v", n.ledger.Objects())
 	}
 	n.engine.answers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusConflict) })

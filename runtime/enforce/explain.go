@@ -118,7 +118,7 @@ func (e *Enforcer) explainObject(
 	ctx context.Context, x *explain.Object, o crifield.Object, has *runtimeapi.LinuxContainerResources, unowned bool,
 ) {
 	id := e.ID(o)
-	record := e.Ledger.Record(id)
+	record := e.Ledger.Record(id).Values()
 	kernel := e.kernelOf(ctx, x, id, o)
 	defer kernel.Close()
 	fields := map[Target]*Value{}

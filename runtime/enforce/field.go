@@ -18,13 +18,13 @@ type Update struct {
 
 // Updated notes an update of fields, and saves it. The wish of a plugin ends when kubelet sends
 // another value and the plugin does not repeat its wish.
-func (l *Ledger) Updated(id ID, u Update) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.find(id) == nil && len(u.Asked) == 0 {
+func (r Record) Updated(u Update) {
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	if r.l.find(r.id) == nil && len(u.Asked) == 0 {
 		return
 	}
-	o := l.object(id)
+	o := r.l.object(r.id)
 	for t, value := range u.Kubelet {
 		if v := o.values[t]; v != nil {
 			v.hear(t, value, u.Asked, u.At)
@@ -50,22 +50,22 @@ func (l *Ledger) Updated(id ID, u Update) {
 			o.dropUnused(t)
 		}
 	}
-	l.changed(id)
+	r.l.changed(r.id)
 }
 
 // Sending notes, and saves, what the runtime is about to be sent of an object, which it may have taken also if no answer comes. A
 // plugin may withdraw its wish before there is one.
-func (l *Ledger) Sending(id ID, values map[Target]string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o, save := l.find(id), false
+func (r Record) Sending(values map[Target]string) {
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	o, save := r.l.find(r.id), false
 	for t, value := range values {
 		if o != nil && o.values[t] != nil {
 			save = o.values[t].sending(value) || save
 		}
 	}
 	if save {
-		l.changed(id)
+		r.l.changed(r.id)
 	}
 }
 
@@ -80,13 +80,9 @@ func (v *Value) sending(value string) (another bool) {
 
 // Repeats reports whether a value that kubelet sends for a field is kubelet's last one, so that it does not
 // end the wishes of plugins.
-func (l *Ledger) Repeats(id ID, t Target, value string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if o := l.find(id); o != nil && o.values[t] != nil {
-		return o.values[t].repeats(value)
-	}
-	return false
+func (r Record) Repeats(t Target, value string) (repeats bool) {
+	r.with(func(o *object) { repeats = o.values[t] != nil && o.values[t].repeats(value) })
+	return repeats
 }
 
 func (v *Value) repeats(value string) bool { return v.Kubelet != nil && *v.Kubelet == value }
@@ -106,10 +102,10 @@ func (v *Value) hear(t Target, value string, asked []Asked, began time.Time) {
 // Named notes the values of files that an update of the object names, which the runtime has
 // accepted. One that the file shows because the host wrote it is kubelet's, too. Each file has the
 // values that its may be.
-func (l *Ledger) Named(id ID, files map[string][]string, kernel Kernel) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.find(id)
+func (r Record) Named(files map[string][]string, kernel Kernel) {
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	o := r.l.find(r.id)
 	if o == nil {
 		return
 	}
@@ -119,17 +115,17 @@ func (l *Ledger) Named(id ID, files map[string][]string, kernel Kernel) {
 			continue
 		}
 		if v.isKubelets(v.Read, kernel.Exact(file, "")) {
-			l.changed(id)
+			r.l.changed(r.id)
 		}
 	}
 }
 
 // Reread notes what the kernel holds exactly of a file, after an update of the object may have
 // written it. With named the update did: it named the value.
-func (l *Ledger) Reread(id ID, file string, named bool, kernel Kernel) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.find(id)
+func (r Record) Reread(file string, named bool, kernel Kernel) {
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	o := r.l.find(r.id)
 	if o == nil || o.values[File(file)] == nil {
 		return
 	}
@@ -140,16 +136,16 @@ func (l *Ledger) Reread(id ID, file string, named bool, kernel Kernel) {
 	}
 	if exact := kernel.Exact(file, known); v.Exact != "" && exact != "" && exact != v.Exact {
 		v.Exact = exact
-		l.changed(id)
+		r.l.changed(r.id)
 	}
 }
 
 // Resets returns the fields of which the runtime has another value than it should, and that
 // value: the plugin's that asked first, or kubelet's if no plugin wants the field.
-func (l *Ledger) Resets(id ID) (due map[Target]string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.find(id)
+func (r Record) Resets() (due map[Target]string) {
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	o := r.l.find(r.id)
 	if o == nil {
 		return nil
 	}
@@ -185,25 +181,25 @@ func (v *Value) reset() (value string, ok bool) {
 
 // Lost notes that the kernel has lost the value of a field, which the runtime got last, and that
 // nothing else has overwritten it.
-// [Ledger.Resets] returns it until an update has sent it again.
-func (l *Ledger) Lost(id ID, t Target, value string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	v := l.object(id).value(t)
+// [Record.Resets] returns it until an update has sent it again.
+func (r Record) Lost(t Target, value string) {
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	v := r.l.object(r.id).value(t)
 	if v.Kubelet == nil && len(v.Wishes) == 0 {
 		v.Kubelet = &value
 	}
 	v.Last = ""
-	l.changed(id)
+	r.l.changed(r.id)
 }
 
 // NotReset notes why the runtime could not be sent fields that Resets returned, and reports whether
 // that is another reason than the last one. Numbers do not count: they may be the time of the
 // error, or the memory in use.
-func (l *Ledger) NotReset(id ID, fields []Target, err error) (news bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.find(id)
+func (r Record) NotReset(fields []Target, err error) (news bool) {
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	o := r.l.find(r.id)
 	if o == nil {
 		return false
 	}
@@ -213,27 +209,19 @@ func (l *Ledger) NotReset(id ID, fields []Target, err error) (news bool) {
 		}
 	}
 	if news {
-		l.changed(id)
+		r.l.changed(r.id)
 	}
 	return news
 }
 
 // Rest notes that the runtime has refused fields of an object.
-func (l *Ledger) Rest(id ID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if o := l.find(id); o != nil {
-		o.refused = time.Now()
-	}
-}
+func (r Record) Rest() { r.with(func(o *object) { o.refused = time.Now() }) }
 
 // Rests reports whether the runtime has refused fields of an object less than a minute ago, so that a scan does not
 // have them sent again yet.
-func (l *Ledger) Rests(id ID) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.find(id)
-	return o != nil && time.Since(o.refused) < restTime
+func (r Record) Rests() (rests bool) {
+	r.with(func(o *object) { rests = time.Since(o.refused) < restTime })
+	return rests
 }
 
 // restTime is how long scans leave fields alone that were refused.

@@ -16,11 +16,11 @@ func TestWishThatEndsWhileItIsSent(t *testing.T) {
 		"in kubelet's update": func(l *enforce.Ledger) {
 			sent := wish
 			sent.Sent = true
-			l.Ask(c1, sent)
+			l.Record(c1).Ask(sent)
 		},
 		"in the proxy's own": func(l *enforce.Ledger) {
-			l.Ask(c1, wish)
-			l.Sending(c1, map[enforce.Target]string{limit: "8192"})
+			l.Record(c1).Ask(wish)
+			l.Record(c1).Sending(map[enforce.Target]string{limit: "8192"})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -29,12 +29,12 @@ func TestWishThatEndsWhileItIsSent(t *testing.T) {
 			send(l)
 			l.Withdraw(func(enforce.ID, enforce.Target, enforce.Wish) bool { return true })
 			l = openState(t, dir)
-			if due := l.Resets(c1); due[limit] != kubelet {
+			if due := l.Record(c1).Resets(); due[limit] != kubelet {
 				t.Errorf("due is %v", due)
 			}
-			l.Updated(c1, enforce.Update{Sent: map[enforce.Target]string{limit: kubelet}})
+			l.Record(c1).Updated(enforce.Update{Sent: map[enforce.Target]string{limit: kubelet}})
 			if !l.Empty() {
-				t.Errorf("after that there is a record: %v", l.Record(c1))
+				t.Errorf("after that there is a record: %v", l.Record(c1).Values())
 			}
 		})
 	}
@@ -43,9 +43,9 @@ func TestWishThatEndsWhileItIsSent(t *testing.T) {
 // TestRefusedUpdateLeavesNoRecord takes back what was asked for in an update that the runtime has refused.
 func TestRefusedUpdateLeavesNoRecord(t *testing.T) {
 	l, limit, kubelet := enforce.NewLedger(), enforce.Field("memory_limit_in_bytes"), "4096"
-	revert := l.Ask(c1, enforce.Asked{Target: limit, Wish: enforce.Wish{Plugin: "10-a", Value: "8192"}, Has: &kubelet, Sent: true})
+	revert := l.Record(c1).Ask(enforce.Asked{Target: limit, Wish: enforce.Wish{Plugin: "10-a", Value: "8192"}, Has: &kubelet, Sent: true})
 	if revert(); !l.Empty() {
-		t.Errorf("there is a record: %v", l.Record(c1))
+		t.Errorf("there is a record: %v", l.Record(c1).Values())
 	}
 }
 
@@ -53,7 +53,7 @@ func TestRefusedUpdateLeavesNoRecord(t *testing.T) {
 // runtimes put the time in it, or the memory in use.
 func TestReasonOfAFieldThatIsNotReset(t *testing.T) {
 	l, limit := enforce.NewLedger(), enforce.Field("memory_limit_in_bytes")
-	l.Updated(c1, enforce.Update{
+	l.Record(c1).Updated(enforce.Update{
 		Asked: []enforce.Asked{{Target: limit, Wish: enforce.Wish{Plugin: "10-a", Value: "8192"}}},
 		Sent:  map[enforce.Target]string{limit: "8192"},
 	})
@@ -68,7 +68,7 @@ func TestReasonOfAFieldThatIsNotReset(t *testing.T) {
 		{"time=10:00:37: no such unit", true},
 		{"time=10:01:07: usage of 4096 is above the limit", true},
 	} {
-		if news := l.NotReset(c1, []enforce.Target{limit}, errors.New(step.reason)); news != step.news {
+		if news := l.Record(c1).NotReset([]enforce.Target{limit}, errors.New(step.reason)); news != step.news {
 			t.Errorf("%q is news: %v, want %v", step.reason, news, step.news)
 		}
 	}

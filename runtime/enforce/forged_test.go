@@ -91,20 +91,20 @@ func TestJournalOfOthers(t *testing.T) {
 			}
 			dir := filepath.Join(t.TempDir(), "state")
 			u1, u2 := enforce.ID{Pod: "u1"}, enforce.ID{Pod: "u2"}
-			openState(t, dir).Ask(u1, wish("10-a", "cpu.idle", "1"))
-			if l := openState(t, dir); l.Ignored("u1") != nil || !l.Has(u1) {
+			openState(t, dir).Record(u1).Ask(wish("10-a", "cpu.idle", "1"))
+			if l := openState(t, dir); l.Ignored("u1") != nil || !l.Record(u1).Has() {
 				t.Fatalf("an own journal was ignored: %v", l.Ignored("u1"))
 			}
 			if err := test.give(filepath.Join(dir, "journal")); err != nil {
 				t.Fatal(err)
 			}
 			l := openState(t, dir)
-			if reason := l.Ignored("u1"); reason == nil || !strings.Contains(reason.Error(), test.want) || l.Has(u1) {
+			if reason := l.Ignored("u1"); reason == nil || !strings.Contains(reason.Error(), test.want) || l.Record(u1).Has() {
 				t.Errorf("the journal was ignored: %v; want %s", reason, test.want)
 			}
-			l.Ask(u2, wish("10-a", "cpu.idle", "1"))
+			l.Record(u2).Ask(wish("10-a", "cpu.idle", "1"))
 			l = openState(t, dir)
-			if reason := l.Ignored("u1"); reason == nil || !strings.Contains(reason.Error(), test.want) || !l.Has(u2) {
+			if reason := l.Ignored("u1"); reason == nil || !strings.Contains(reason.Error(), test.want) || !l.Record(u2).Has() {
 				t.Errorf("after a change and a restart the journal was ignored: %v; the records are those of %v", reason, l.Objects())
 			}
 		})

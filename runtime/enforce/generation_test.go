@@ -21,7 +21,7 @@ func TestGenerationsAreSaved(t *testing.T) {
 	for _, generation := range []string{"1", "2"} {
 		asked := wish("a", "memory.high", "1")
 		asked.Generation = generation
-		again().Ask(c1, asked)
+		again().Record(c1).Ask(asked)
 		found := 0
 		again().Wishes(func(id enforce.ID, target enforce.Target, w enforce.Wish) {
 			if found++; id != c1 || target != asked.Target || w.Generation != generation {

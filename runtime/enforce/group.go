@@ -69,7 +69,7 @@ func (e *Enforcer) containerGroup(ctx context.Context, c *crifield.Container) (s
 // read finds the cgroup of an object and reads files of it. Where files were written last is right
 // if one can be read there, since a cgroup never moves. The caller closes the group.
 func (e *Enforcer) read(ctx context.Context, id ID, o crifield.Object, files []string) (g groupFiles) {
-	group := e.Ledger.Group(id)
+	group := e.Ledger.Record(id).Group()
 	if group != "" {
 		g.Group = e.Cgroups.Group(group)
 		if g.held = heldFiles(g.Group, files); len(g.held) > 0 {
@@ -80,7 +80,7 @@ func (e *Enforcer) read(ctx context.Context, id ID, o crifield.Object, files []s
 	group, g.none = e.groupOf(ctx, id, o)
 	g.Group = e.Cgroups.Group(group)
 	if g.none == nil {
-		e.Ledger.Located(id, group)
+		e.Ledger.Record(id).Located(group)
 		g.held = heldFiles(g.Group, files)
 	}
 	return g
@@ -107,7 +107,7 @@ func heldFiles(g *cgroup.Group, files []string) Held {
 // groupOf returns the cgroup of an object: where its files were written last, if that is there,
 // since a cgroup never moves.
 func (e *Enforcer) groupOf(ctx context.Context, id ID, o crifield.Object) (string, error) {
-	if group := e.Ledger.Group(id); group != "" && !e.Cgroups.Gone(group) {
+	if group := e.Ledger.Record(id).Group(); group != "" && !e.Cgroups.Gone(group) {
 		return group, nil
 	}
 	if o.Pod == nil && o.Container == nil {

@@ -131,82 +131,10 @@ type Asked struct {
 	Has *string
 }
 
-// Ask notes what plugins want of an object, and saves it. A later wish of a plugin for the same
-// target replaces its earlier one, and keeps its place. revert takes back what this call has
-// noted, if a plugin has asked nothing else since.
-func (l *Ledger) Ask(id ID, asked ...Asked) (revert func()) {
-	if len(asked) == 0 {
-		return func() {}
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.object(id)
-	o.called = true
-	former := make([]formerly, len(asked))
-	for i, a := range asked {
-		if a.Ends {
-			former[i].wish, former[i].place = o.end(a.Target, a.Plugin)
-			continue
-		}
-		former[i].same, _ = o.end(a.Same, a.Plugin)
-		v := o.value(a.Target)
-		if a.Has != nil && v.Kubelet == nil {
-			v.Kubelet, v.Last = a.Has, *a.Has
-		}
-		former[i].wish = v.ask(a.Wish)
-		if a.Sent {
-			v.sending(a.Value)
-		}
-	}
-	l.changed(id)
-	return func() { l.revert(id, asked, former) }
-}
-
 // formerly are the wishes of a plugin that a later one has replaced, or that it has withdrawn; nil: there was none.
 type formerly struct {
 	wish, same *Wish
 	place      int // of wish, if it was withdrawn
-}
-
-func (l *Ledger) revert(id ID, asked []Asked, former []formerly) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.object(id) // a wish that was withdrawn may have been all that there was
-	o.called = true
-	for i, a := range slices.Backward(asked) {
-		if a.Ends {
-			if former[i].wish != nil {
-				o.value(a.Target).restore(*former[i].wish, former[i].place)
-			}
-			continue
-		}
-		v := o.values[a.Target]
-		if v != nil && v.revert(a.Wish, former[i].wish) && former[i].same != nil {
-			o.value(a.Same).ask(*former[i].same)
-		}
-		if v != nil && a.Sent {
-			v.Writing = ""
-		}
-		o.dropUnused(a.Target)
-	}
-	l.changed(id)
-}
-
-// Owner returns the wish that holds for a target; false if no plugin has one. With of it is that among the plugins for which
-// this returns true.
-func (l *Ledger) Owner(id ID, target Target, of ...func(plugin string) bool) (Wish, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if o := l.find(id); o != nil {
-		if v := o.values[target]; v != nil {
-			for _, w := range v.Wishes {
-				if len(of) == 0 || of[0](w.Plugin) {
-					return w, true
-				}
-			}
-		}
-	}
-	return Wish{}, false
 }
 
 // Withdraw ends the wishes for which end returns true, and returns the objects that had one.
@@ -245,13 +173,6 @@ func (l *Ledger) Wishes(each func(ID, Target, Wish)) {
 			}
 		}
 	}
-}
-
-// Remove drops the record of an object that is gone; that of a pod with its containers'.
-func (l *Ledger) Remove(id ID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.remove(id)
 }
 
 func (id ID) compare(other ID) int {

@@ -14,7 +14,7 @@ const forgetAfter = 10 * time.Minute
 
 // Retain drops the records of objects that are gone: those for which live is false. A pod that
 // is not live may be in the making; its record is kept for ten minutes after its last change. After
-// that it is kept as long as its cgroup exists, as after [Ledger.Vacate].
+// that it is kept as long as its cgroup exists, as after [Record.Vacate].
 func (l *Ledger) Retain(live func(ID) bool, exists func(group string) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -36,26 +36,6 @@ func (l *Ledger) Retain(live func(ID) bool, exists func(group string) bool) {
 	})
 }
 
-// Move gives the record of a container to another pod: the ledger's name of its pod has changed.
-// A record that the container has there already is of later calls, and joined with it.
-func (l *Ledger) Move(id ID, pod string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.find(id)
-	if o == nil || pod == id.Pod {
-		return
-	}
-	to := ID{pod, id.Container}
-	if later := l.find(to); later != nil {
-		later.join(o)
-	} else {
-		l.object(to)
-		l.pods[pod].objects[id.Container] = o
-	}
-	delete(l.pods[id.Pod].objects, id.Container)
-	l.changed(to, id) // in this order: a proxy that is killed meanwhile has the record twice, and moves it again
-}
-
 // join adds what an earlier record of the same object knows.
 func (o *object) join(earlier *object) {
 	o.group = cmp.Or(o.group, earlier.group)
@@ -65,15 +45,6 @@ func (o *object) join(earlier *object) {
 		}
 		o.values[t] = v
 	}
-}
-
-// Vacate notes that the last sandbox of a pod is gone, and drops the records of its containers
-// that are not live. kubelet may make another sandbox in the same cgroup, so that the pod's own
-// record ends with the cgroup: at once if exists is false of it, else with [Ledger.Remove].
-func (l *Ledger) Vacate(id ID, live func(ID) bool, exists func(group string) bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.vacate(id, live, exists)
 }
 
 func (l *Ledger) vacate(id ID, live func(ID) bool, exists func(group string) bool) {
@@ -92,15 +63,6 @@ func (l *Ledger) vacate(id ID, live func(ID) bool, exists func(group string) boo
 			l.remove(ID{id.Pod, container})
 		}
 	}
-}
-
-// Vacant reports whether an object is a pod that has lost its last sandbox. It may have another one
-// since.
-func (l *Ledger) Vacant(id ID) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.find(id)
-	return o != nil && o.vacant
 }
 
 // Objects returns the objects that have records.
@@ -177,13 +139,6 @@ func (l *Ledger) Empty() bool {
 	return len(l.pods) == 0
 }
 
-// Has reports whether an object has a record.
-func (l *Ledger) Has(id ID) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.find(id) != nil
-}
-
 // Of returns the objects of one pod that have records, the pod first.
 func (l *Ledger) Of(uid string) []ID {
 	l.mu.Lock()
@@ -198,80 +153,4 @@ func (l *Ledger) of(uid string) (all []ID) {
 		}
 	}
 	return all
-}
-
-// Record returns a copy of what is known of an object; nil if it has no record.
-func (l *Ledger) Record(id ID) map[Target]Value {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.find(id)
-	if o == nil {
-		return nil
-	}
-	all := make(map[Target]Value, len(o.values))
-	for t, v := range o.values {
-		c := *v
-		c.Wishes = slices.Clone(v.Wishes)
-		all[t] = c
-	}
-	return all
-}
-
-// Note remembers a call or reload after which values of the object may be overwritten. Its name is told if there is a fight.
-func (l *Ledger) Note(id ID, cause string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if o := l.find(id); o != nil {
-		o.cause, o.called = cause, true
-	}
-}
-
-// Look returns why an object is looked at: Called once after something was asked or noted, else Scan.
-func (l *Ledger) Look(id ID) Why {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.find(id)
-	if o == nil || !o.called {
-		return Scan
-	}
-	o.called = false
-	return Called
-}
-
-// Unsettled reports whether something of an object is yet to be written or sent, as far as the record tells.
-func (l *Ledger) Unsettled(id ID) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.find(id)
-	if o == nil {
-		return false
-	}
-	for t, v := range o.values {
-		_, file := t.File()
-		unsent := !file && v.unsent()
-		if v.Failed != nil || len(v.Wishes) == 0 || unsent {
-			return true
-		}
-	}
-	return false
-}
-
-// Located notes the cgroup of an object, so that its values can be undone when nothing else
-// tells any more where it is. It is saved with the object's next change.
-func (l *Ledger) Located(id ID, group string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if o := l.find(id); o != nil {
-		o.group = group
-	}
-}
-
-// Group returns what Located noted; "" if nothing.
-func (l *Ledger) Group(id ID) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if o := l.find(id); o != nil {
-		return o.group
-	}
-	return ""
 }

@@ -41,7 +41,7 @@ func (plain) Holds(_, value, held string) bool { return value == held }
 
 // written carries out what is due, on a kernel that takes everything.
 func written(l *enforce.Ledger, id enforce.ID, held enforce.Held, why enforce.Why) []enforce.Write {
-	due := l.Begin(id, held, why, plain{})
+	due := l.Record(id).Begin(held, why, plain{})
 	done := make([]enforce.Done, len(due))
 	for i, w := range due {
 		done[i] = enforce.Done{Write: w, Read: w.Value}
@@ -49,31 +49,31 @@ func written(l *enforce.Ledger, id enforce.ID, held enforce.Held, why enforce.Wh
 			held[w.File] = w.Value
 		}
 	}
-	l.End(id, done)
+	l.Record(id).End(done)
 	return due
 }
 
 func TestFirstOwnerKeepsTheTarget(t *testing.T) {
 	l := enforce.NewLedger()
-	l.Ask(c1, wish("20-b", "cpu.idle", "1"))
-	l.Ask(c1, wish("10-a", "cpu.idle", "0"))
-	if w, ok := l.Owner(c1, enforce.File("cpu.idle")); !ok || w.Plugin != "20-b" || w.Value != "1" {
+	l.Record(c1).Ask(wish("20-b", "cpu.idle", "1"))
+	l.Record(c1).Ask(wish("10-a", "cpu.idle", "0"))
+	if w, ok := l.Record(c1).Owner(enforce.File("cpu.idle")); !ok || w.Plugin != "20-b" || w.Value != "1" {
 		t.Errorf("the owner is %+v", w)
 	}
 	l.Withdraw(func(_ enforce.ID, _ enforce.Target, w enforce.Wish) bool { return w.Plugin == "20-b" })
-	if w, ok := l.Owner(c1, enforce.File("cpu.idle")); !ok || w.Plugin != "10-a" {
+	if w, ok := l.Record(c1).Owner(enforce.File("cpu.idle")); !ok || w.Plugin != "10-a" {
 		t.Errorf("without it the owner is %+v", w)
 	}
 }
 
 func TestValueThatIsThereIsNotWritten(t *testing.T) {
 	l := enforce.NewLedger()
-	l.Ask(c1, wish("10-a", "cpu.idle", "1"))
+	l.Record(c1).Ask(wish("10-a", "cpu.idle", "1"))
 	if due := written(l, c1, enforce.Held{"cpu.idle": "1"}, enforce.Called); len(due) > 0 {
 		t.Errorf("%+v is due", due)
 	}
 	l.Withdraw(func(enforce.ID, enforce.Target, enforce.Wish) bool { return true })
-	if files := l.Files(c1); len(files) > 0 {
+	if files := l.Record(c1).Files(); len(files) > 0 {
 		t.Errorf("%v is to be undone, and nobody wrote it", files)
 	}
 }
@@ -84,7 +84,7 @@ func TestKubeletsWriteOfAnEarlierValue(t *testing.T) {
 	l := enforce.NewLedger()
 	held := enforce.Held{"memory.high": "max"}
 	for _, value := range []string{"78", "60"} {
-		l.Ask(c1, wish("10-a", "memory.high", value))
+		l.Record(c1).Ask(wish("10-a", "memory.high", value))
 		written(l, c1, held, enforce.Called)
 	}
 	held["memory.high"] = "78"
@@ -100,12 +100,12 @@ func TestKubeletsWriteOfAnEarlierValue(t *testing.T) {
 // A file that kubelet has written since is not undone, and of it nothing is left to know.
 func TestNoRecordIsLeftOfAValueThatKubeletReplaced(t *testing.T) {
 	l, held := enforce.NewLedger(), enforce.Held{"memory.high": "max"}
-	l.Ask(c1, wish("10-a", "memory.high", "1"))
+	l.Record(c1).Ask(wish("10-a", "memory.high", "1"))
 	written(l, c1, held, enforce.Called)
 	held["memory.high"] = "7"
 	l.Withdraw(func(enforce.ID, enforce.Target, enforce.Wish) bool { return true })
-	if due := written(l, c1, held, enforce.Called); len(due) > 0 || l.Has(c1) {
-		t.Errorf("%+v is due, and the record is %+v", due, l.Record(c1))
+	if due := written(l, c1, held, enforce.Called); len(due) > 0 || l.Record(c1).Has() {
+		t.Errorf("%+v is due, and the record is %+v", due, l.Record(c1).Values())
 	}
 }
 
@@ -113,11 +113,11 @@ func TestNoRecordIsLeftOfAValueThatKubeletReplaced(t *testing.T) {
 // no call tries it again before the plugin asks again or something else has changed the file.
 func TestFailedWriteIsTriedAgainByTheScan(t *testing.T) {
 	l := enforce.NewLedger()
-	l.Ask(c1, wish("10-a", "cpu.max.burst", "1"))
+	l.Record(c1).Ask(wish("10-a", "cpu.max.burst", "1"))
 	try := func(held string, why enforce.Why, err string) (outcome string) {
-		for _, w := range l.Begin(c1, enforce.Held{"cpu.max.burst": held}, why, plain{}) {
+		for _, w := range l.Record(c1).Begin(enforce.Held{"cpu.max.burst": held}, why, plain{}) {
 			done := []enforce.Done{{Write: w, Err: errors.New(err)}}
-			l.End(c1, done)
+			l.Record(c1).End(done)
 			outcome = fmt.Sprintf("tried, again %v", done[0].Again)
 		}
 		return outcome
@@ -139,11 +139,11 @@ func TestFailedWriteIsTriedAgainByTheScan(t *testing.T) {
 			t.Errorf("step %d: %q, want %q", i, got, step.want)
 		}
 	}
-	l.Ask(c1, wish("10-a", "cpu.max.burst", "1"))
+	l.Record(c1).Ask(wish("10-a", "cpu.max.burst", "1"))
 	if got := try("5", enforce.Called, "invalid"); got != "tried, again false" {
 		t.Errorf("when the plugin asked again: %q", got)
 	}
-	if v := l.Record(c1)[enforce.File("cpu.max.burst")]; v.Failed == nil || v.Failed.Reason != "invalid" || *v.Kubelet != "5" {
+	if v := l.Record(c1).Values()[enforce.File("cpu.max.burst")]; v.Failed == nil || v.Failed.Reason != "invalid" || *v.Kubelet != "5" {
 		t.Errorf("the record is %+v", v)
 	}
 }
@@ -151,32 +151,32 @@ func TestFailedWriteIsTriedAgainByTheScan(t *testing.T) {
 // A scan tries a failed undo again, also of a pod without a sandbox.
 func TestFailedUndoOfAVacantPodIsTriedAgain(t *testing.T) {
 	l, pod := enforce.NewLedger(), enforce.ID{Pod: "u"}
-	l.Ask(pod, wish("10-a", "memory.high", "5"))
+	l.Record(pod).Ask(wish("10-a", "memory.high", "5"))
 	written(l, pod, enforce.Held{"memory.high": "max"}, enforce.Called)
-	l.Vacate(pod, func(enforce.ID) bool { return false }, func(string) bool { return true })
+	l.Record(pod).Vacate(func(enforce.ID) bool { return false }, func(string) bool { return true })
 	l.Withdraw(func(enforce.ID, enforce.Target, enforce.Wish) bool { return true })
 	for n := range 3 {
-		due := l.Begin(pod, enforce.Held{"memory.high": "5"}, enforce.Vacant, plain{})
+		due := l.Record(pod).Begin(enforce.Held{"memory.high": "5"}, enforce.Vacant, plain{})
 		if len(due) != 1 || due[0].Kind != enforce.Undo {
 			t.Fatalf("at scan %d %+v is due, want an undo", n, due)
 		}
-		l.End(pod, []enforce.Done{{Write: due[0], Err: errors.New("read-only")}})
+		l.Record(pod).End([]enforce.Done{{Write: due[0], Err: errors.New("read-only")}})
 	}
 }
 
 // A repair that fails is one repair, however often the scan tries it, and no fight.
 func TestFailedRepairIsNoFight(t *testing.T) {
 	l := enforce.NewLedger()
-	l.Ask(c1, wish("10-a", "memory.high", "1"))
+	l.Record(c1).Ask(wish("10-a", "memory.high", "1"))
 	written(l, c1, enforce.Held{"memory.high": "max"}, enforce.Called)
 	for range 8 {
-		due := l.Begin(c1, enforce.Held{"memory.high": "7"}, enforce.Scan, plain{})
+		due := l.Record(c1).Begin(enforce.Held{"memory.high": "7"}, enforce.Scan, plain{})
 		if len(due) != 1 || due[0].Kind != enforce.Repair {
 			t.Fatalf("%+v is due", due)
 		}
-		l.End(c1, []enforce.Done{{Write: due[0], Err: errors.New("read-only")}})
+		l.Record(c1).End([]enforce.Done{{Write: due[0], Err: errors.New("read-only")}})
 	}
-	if v := l.Record(c1)[enforce.File("memory.high")]; v.Drift.Repairs != 1 || v.Drift.Fight {
+	if v := l.Record(c1).Values()[enforce.File("memory.high")]; v.Drift.Repairs != 1 || v.Drift.Fight {
 		t.Errorf("the record is %+v", v)
 	}
 	held := enforce.Held{"memory.high": "7"}
@@ -188,9 +188,9 @@ func TestFailedRepairIsNoFight(t *testing.T) {
 func TestFightEndsAfterFiveRepairs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := enforce.NewLedger()
-		l.Ask(c1, wish("10-a", "memory.high", "1"))
+		l.Record(c1).Ask(wish("10-a", "memory.high", "1"))
 		written(l, c1, enforce.Held{"memory.high": "max"}, enforce.Called)
-		l.Note(c1, "UpdateContainerResources")
+		l.Record(c1).Note("UpdateContainerResources")
 		var kinds []enforce.Kind
 		var cause string
 		for range 8 {
@@ -203,7 +203,7 @@ func TestFightEndsAfterFiveRepairs(t *testing.T) {
 		if fmt.Sprint(kinds) != fmt.Sprint(want) || cause != "UpdateContainerResources" {
 			t.Errorf("got %v, cause %q; want %v", kinds, cause, want)
 		}
-		l.Ask(c1, wish("10-a", "memory.high", "1"))
+		l.Record(c1).Ask(wish("10-a", "memory.high", "1"))
 		if due := written(l, c1, enforce.Held{"memory.high": "7"}, enforce.Called); len(due) != 1 {
 			t.Error("the plugin's next wish is not written")
 		}
@@ -213,7 +213,7 @@ func TestFightEndsAfterFiveRepairs(t *testing.T) {
 func TestRepairsFarApartAreNoFight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := enforce.NewLedger()
-		l.Ask(c1, wish("10-a", "memory.high", "1"))
+		l.Record(c1).Ask(wish("10-a", "memory.high", "1"))
 		written(l, c1, enforce.Held{"memory.high": "max"}, enforce.Called)
 		for range 8 {
 			if due := written(l, c1, enforce.Held{"memory.high": "7"}, enforce.Scan); len(due) != 1 || due[0].Kind != enforce.Repair {
@@ -227,18 +227,18 @@ func TestRepairsFarApartAreNoFight(t *testing.T) {
 // A burst that was cut to the quota of the moment comes back whole with a larger quota.
 func TestFittedValueComesBackWhole(t *testing.T) {
 	l := enforce.NewLedger()
-	l.Ask(c1, wish("10-a", "cpu.max.burst", "20000"))
+	l.Record(c1).Ask(wish("10-a", "cpu.max.burst", "20000"))
 	written(l, c1, enforce.Held{"cpu.max.burst": "0"}, enforce.Called)
 	quota := "10000"
 	fit := plain{func() string { return quota }}
-	if due := l.Begin(c1, enforce.Held{"cpu.max.burst": "10000"}, enforce.Called, fit); len(due) > 0 {
+	if due := l.Record(c1).Begin(enforce.Held{"cpu.max.burst": "10000"}, enforce.Called, fit); len(due) > 0 {
 		t.Errorf("%+v is due", due)
 	}
 	quota = "20000"
-	if due := l.Begin(c1, enforce.Held{"cpu.max.burst": "10000"}, enforce.Called, fit); len(due) != 1 || due[0].Value != "20000" {
+	if due := l.Record(c1).Begin(enforce.Held{"cpu.max.burst": "10000"}, enforce.Called, fit); len(due) != 1 || due[0].Value != "20000" {
 		t.Errorf("%+v is due", due)
 	}
-	if v := l.Record(c1)[enforce.File("cpu.max.burst")]; *v.Kubelet != "0" {
+	if v := l.Record(c1).Values()[enforce.File("cpu.max.burst")]; *v.Kubelet != "0" {
 		t.Errorf("kubelet's value is %s", *v.Kubelet)
 	}
 }
@@ -249,31 +249,31 @@ func TestAskAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 64 {
 		all.Go(func() {
-			l.Ask(c1, wish("10-a", fmt.Sprint("f", i), "1"))
-			if unlock, ok := l.Lock(t.Context(), c1); ok {
+			l.Record(c1).Ask(wish("10-a", fmt.Sprint("f", i), "1"))
+			if unlock, ok := l.Record(c1).Lock(t.Context()); ok {
 				written(l, c1, enforce.Held{fmt.Sprint("f", i): "0"}, enforce.Called)
 				unlock()
 			}
 		})
 	}
 	all.Wait()
-	if n := len(l.Files(c1)); n != 64 {
+	if n := len(l.Record(c1).Files()); n != 64 {
 		t.Errorf("%d files are noted, want 64", n)
 	}
 }
 
 func TestRevert(t *testing.T) {
 	l := enforce.NewLedger()
-	l.Ask(c1, wish("10-a", "memory.high", "1"))
-	revert := l.Ask(c1, wish("10-a", "memory.high", "2"), wish("10-a", "cpu.idle", "1"))
+	l.Record(c1).Ask(wish("10-a", "memory.high", "1"))
+	revert := l.Record(c1).Ask(wish("10-a", "memory.high", "2"), wish("10-a", "cpu.idle", "1"))
 	revert()
-	w, _ := l.Owner(c1, enforce.File("memory.high"))
-	if _, idle := l.Owner(c1, enforce.File("cpu.idle")); w.Value != "1" || idle {
+	w, _ := l.Record(c1).Owner(enforce.File("memory.high"))
+	if _, idle := l.Record(c1).Owner(enforce.File("cpu.idle")); w.Value != "1" || idle {
 		t.Errorf("memory.high is %v, cpu.idle is wished: %v", w, idle)
 	}
-	l.Ask(c1, wish("10-a", "memory.high", "3"))
+	l.Record(c1).Ask(wish("10-a", "memory.high", "3"))
 	revert()
-	if w, _ := l.Owner(c1, enforce.File("memory.high")); w.Value != "3" {
+	if w, _ := l.Record(c1).Owner(enforce.File("memory.high")); w.Value != "3" {
 		t.Errorf("a later wish was taken back: %+v", w)
 	}
 }
@@ -282,35 +282,35 @@ func TestFieldWishEndsWithAnotherValueOfKubelet(t *testing.T) {
 	l, quota := enforce.NewLedger(), enforce.Field("cpu_quota")
 	asked := []enforce.Asked{{Target: quota, Wish: enforce.Wish{Plugin: "10-a", Value: "200"}}}
 	kubelet := func(v string) map[enforce.Target]string { return map[enforce.Target]string{quota: v} }
-	l.Updated(c1, enforce.Update{Kubelet: kubelet("100"), Asked: asked, Sent: kubelet("200")})
-	l.Updated(c1, enforce.Update{Kubelet: kubelet("100"), Sent: kubelet("200")})
-	if _, ok := l.Owner(c1, quota); !ok {
+	l.Record(c1).Updated(enforce.Update{Kubelet: kubelet("100"), Asked: asked, Sent: kubelet("200")})
+	l.Record(c1).Updated(enforce.Update{Kubelet: kubelet("100"), Sent: kubelet("200")})
+	if _, ok := l.Record(c1).Owner(quota); !ok {
 		t.Fatal("the wish ended when kubelet repeated its value")
 	}
-	l.Updated(c1, enforce.Update{Kubelet: kubelet("300"), Asked: asked, Sent: kubelet("200")})
-	if _, ok := l.Owner(c1, quota); !ok {
+	l.Record(c1).Updated(enforce.Update{Kubelet: kubelet("300"), Asked: asked, Sent: kubelet("200")})
+	if _, ok := l.Record(c1).Owner(quota); !ok {
 		t.Error("a wish that is repeated ended")
 	}
-	l.Updated(c1, enforce.Update{Kubelet: kubelet("200"), Sent: kubelet("200")}) // just the plugin's
-	if _, ok := l.Owner(c1, quota); ok || len(l.Record(c1)) > 0 {
-		t.Errorf("the record is %+v", l.Record(c1))
+	l.Record(c1).Updated(enforce.Update{Kubelet: kubelet("200"), Sent: kubelet("200")}) // just the plugin's
+	if _, ok := l.Record(c1).Owner(quota); ok || len(l.Record(c1).Values()) > 0 {
+		t.Errorf("the record is %+v", l.Record(c1).Values())
 	}
 }
 
 func TestFieldIsResetWhenNoPluginWantsIt(t *testing.T) {
 	l, quota := enforce.NewLedger(), enforce.Field("cpu_quota")
-	l.Updated(c1, enforce.Update{
+	l.Record(c1).Updated(enforce.Update{
 		Before: map[enforce.Target]string{quota: "100"}, Sent: map[enforce.Target]string{quota: "200"},
 		Asked: []enforce.Asked{{Target: quota, Wish: enforce.Wish{Plugin: "10-a", Value: "200"}}},
 	})
-	if r := l.Resets(c1); r != nil {
+	if r := l.Record(c1).Resets(); r != nil {
 		t.Errorf("%v is reset while a plugin wants it", r)
 	}
 	l.Withdraw(func(enforce.ID, enforce.Target, enforce.Wish) bool { return true })
-	if r := l.Resets(c1); r[quota] != "100" {
+	if r := l.Record(c1).Resets(); r[quota] != "100" {
 		t.Errorf("the resets are %v", r)
 	}
-	l.Updated(c1, enforce.Update{Sent: map[enforce.Target]string{quota: "100"}})
+	l.Record(c1).Updated(enforce.Update{Sent: map[enforce.Target]string{quota: "100"}})
 	if all := l.Objects(); len(all) > 0 {
 		t.Errorf("%v remain", all)
 	}
@@ -325,17 +325,17 @@ func TestRetain(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer l.Close()
-		l.Ask(c1, wish("10-a", "memory.high", "1"))
-		l.Ask(enforce.ID{Pod: "u1"}, wish("10-a", "memory.high", "1"))
-		l.Ask(enforce.ID{Pod: "new"}, wish("10-a", "memory.high", "1"))
+		l.Record(c1).Ask(wish("10-a", "memory.high", "1"))
+		l.Record(enforce.ID{Pod: "u1"}).Ask(wish("10-a", "memory.high", "1"))
+		l.Record(enforce.ID{Pod: "new"}).Ask(wish("10-a", "memory.high", "1"))
 		l.Retain(func(id enforce.ID) bool { return id == enforce.ID{Pod: "u1"} }, nil)
 		if got := fmt.Sprint(l.Objects()); got != "[{new } {u1 }]" {
 			t.Errorf("the objects are %s", got)
 		}
 		time.Sleep(time.Hour)
-		l.Located(enforce.ID{Pod: "new"}, "/podnew")
+		l.Record(enforce.ID{Pod: "new"}).Located("/podnew")
 		l.Retain(func(enforce.ID) bool { return false }, func(group string) bool { return group == "/podnew" })
-		if got := fmt.Sprint(l.Objects()); got != "[{new }]" || !l.Vacant(enforce.ID{Pod: "new"}) {
+		if got := fmt.Sprint(l.Objects()); got != "[{new }]" || !l.Record(enforce.ID{Pod: "new"}).Vacant() {
 			t.Errorf("the objects are %s, want the pod whose cgroup exists", got)
 		}
 		l.Retain(func(enforce.ID) bool { return false }, func(string) bool { return false })
@@ -363,7 +363,7 @@ func full(tb testing.TB) *enforce.Ledger {
 				asked[f].Generation = "0123456789abcdef"
 				held[file] = "max"
 			}
-			l.Ask(id, asked...)
+			l.Record(id).Ask(asked...)
 			written(l, id, held, enforce.Called)
 		}
 	}
@@ -394,7 +394,7 @@ func BenchmarkScan(b *testing.B) {
 	held := map[enforce.ID]enforce.Held{}
 	for _, id := range l.Objects() {
 		h := enforce.Held{}
-		for t, v := range l.Record(id) {
+		for t, v := range l.Record(id).Values() {
 			f, _ := t.File()
 			h[f] = v.Read
 		}
@@ -402,8 +402,8 @@ func BenchmarkScan(b *testing.B) {
 	}
 	for b.Loop() {
 		for _, id := range l.Objects() {
-			l.Files(id)
-			l.Begin(id, held[id], enforce.Scan, plain{})
+			l.Record(id).Files()
+			l.Record(id).Begin(held[id], enforce.Scan, plain{})
 		}
 	}
 }
@@ -430,7 +430,7 @@ func benchmarkChange(b *testing.B, containers int) {
 		asked := []enforce.Asked{wish("10-a", "", "50000"), wish("10-a", "", "100000")}
 		asked[0].Target, asked[1].Target = quota, period
 		sent := map[enforce.Target]string{quota: "50000", period: "100000", enforce.Field("cpu_shares"): "2"}
-		l.Updated(id, enforce.Update{Asked: asked, Sent: sent, Before: map[enforce.Target]string{quota: "0", period: "0"}})
+		l.Record(id).Updated(enforce.Update{Asked: asked, Sent: sent, Before: map[enforce.Target]string{quota: "0", period: "0"}})
 		if len(l.Raised("u1")) > 0 || len(l.Lifted("u1")) > 0 {
 			b.Fatal("limits of the pod are lifted")
 		}
@@ -441,7 +441,7 @@ func benchmarkChange(b *testing.B, containers int) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		l.Remove(create("new"))
+		l.Record(create("new")).Remove()
 	}
 }
 
@@ -452,8 +452,8 @@ func TestRaised(t *testing.T) {
 	c2 := enforce.ID{Pod: c1.Pod, Container: "c2"}
 	raises := wish("10-a", "memory.max", "max")
 	raises.Raises = true
-	l.Ask(c1, raises, wish("10-a", "cpu.idle", "1"))
-	l.Ask(c2, raises, wish("20-b", "cpu.idle", "1"))
+	l.Record(c1).Ask(raises, wish("10-a", "cpu.idle", "1"))
+	l.Record(c2).Ask(raises, wish("20-b", "cpu.idle", "1"))
 	l.Lift(c1.Pod, "memory.max", raises.Wish)
 	check := func(when string, want ...string) {
 		t.Helper()
@@ -471,12 +471,12 @@ func TestRaised(t *testing.T) {
 	check("after a restart", "c1 file memory.max", "c2 file memory.max")
 	l.Withdraw(func(id enforce.ID, _ enforce.Target, w enforce.Wish) bool { return id == c2 && w.Plugin == "10-a" })
 	check("one is withdrawn", "c1 file memory.max")
-	l.Move(c1, "another")
+	l.Record(c1).Move("another")
 	check("a container has moved")
 	if got := l.Raised("another"); len(got) != 1 {
 		t.Errorf("in the other pod %v are raised", got)
 	}
-	l.Remove(enforce.ID{Pod: "another", Container: "c1"})
+	l.Record(enforce.ID{Pod: "another", Container: "c1"}).Remove()
 	if got := l.Raised("another"); len(got) != 0 {
 		t.Errorf("in the other pod %v are raised, and there is none", got)
 	}
@@ -488,8 +488,8 @@ func TestTimeOfARepeatedWish(t *testing.T) {
 	ask := func(value string, second int64) enforce.Wish {
 		w := wish("10-a", "cpu.idle", value)
 		w.At = time.Unix(second, 0)
-		l.Ask(c1, w)
-		got, _ := l.Owner(c1, enforce.File("cpu.idle"))
+		l.Record(c1).Ask(w)
+		got, _ := l.Record(c1).Owner(enforce.File("cpu.idle"))
 		return got
 	}
 	ask("1", 1)
@@ -500,9 +500,9 @@ func TestTimeOfARepeatedWish(t *testing.T) {
 	if w := ask("0", 4); w.First() != time.Unix(4, 0) {
 		t.Errorf("the wish is %+v", w)
 	}
-	revert := l.Ask(c1, wish("10-a", "cpu.idle", "0"))
+	revert := l.Record(c1).Ask(wish("10-a", "cpu.idle", "0"))
 	revert()
-	if w, _ := l.Owner(c1, enforce.File("cpu.idle")); w.First() != time.Unix(4, 0) || w.At != time.Unix(4, 0) {
+	if w, _ := l.Record(c1).Owner(enforce.File("cpu.idle")); w.First() != time.Unix(4, 0) || w.At != time.Unix(4, 0) {
 		t.Errorf("after the revert the wish is %+v", w)
 	}
 }
@@ -511,7 +511,7 @@ func TestTimeOfARepeatedWish(t *testing.T) {
 func TestFindContainer(t *testing.T) {
 	l := enforce.NewLedger()
 	for _, id := range []enforce.ID{{"p", ""}, {"p", "abc"}, {"q", "abd"}, {"q", "ab"}} {
-		l.Ask(id, enforce.Asked{Target: enforce.File("cpu.idle"), Wish: enforce.Wish{Plugin: "10-test", Value: "1"}})
+		l.Record(id).Ask(enforce.Asked{Target: enforce.File("cpu.idle"), Wish: enforce.Wish{Plugin: "10-test", Value: "1"}})
 	}
 	for container, want := range map[string]enforce.ID{"abc": {"p", "abc"}, "abd": {"q", "abd"}, "ab": {"q", "ab"}, "a": {}, "": {}, "x": {}, "abcd": {}} {
 		if got, ok := l.Find(container); got != want && ok || ok != (want != enforce.ID{}) {
@@ -535,19 +535,19 @@ func (k inUse) FitUndo(string, string) string { return k.bytes }
 func TestLimitOfKubeletsThatIsJustWhatIsInUse(t *testing.T) {
 	l, id := enforce.NewLedger(), enforce.ID{Pod: "u1", Container: "c1"}
 	carry := func(held, used string) {
-		due := l.Begin(id, enforce.Held{"memory.max": held}, enforce.Called, inUse{bytes: used})
+		due := l.Record(id).Begin(enforce.Held{"memory.max": held}, enforce.Called, inUse{bytes: used})
 		done := make([]enforce.Done, len(due))
 		for i, w := range due {
 			done[i] = enforce.Done{Write: w, Read: w.Value}
 		}
-		l.End(id, done)
+		l.Record(id).End(done)
 	}
-	l.Ask(id, enforce.Asked{Target: enforce.File("memory.max"), Wish: enforce.Wish{Plugin: "10-a", Value: "900"}})
+	l.Record(id).Ask(enforce.Asked{Target: enforce.File("memory.max"), Wish: enforce.Wish{Plugin: "10-a", Value: "900"}})
 	carry("400", "300")
 	l.Withdraw(func(enforce.ID, enforce.Target, enforce.Wish) bool { return true })
 	carry("900", "800")
 	carry("500", "500")
-	if l.Has(id) {
-		t.Errorf("the record is %+v, and kubelet's limit is there", l.Record(id))
+	if l.Record(id).Has() {
+		t.Errorf("the record is %+v, and kubelet's limit is there", l.Record(id).Values())
 	}
 }

@@ -68,10 +68,10 @@ type Kernel interface {
 
 // Files returns the names of an object's cgroup files that hold, or should hold, a value which
 // the host writes. They are sorted.
-func (l *Ledger) Files(id ID) (names []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.find(id)
+func (r Record) Files() (names []string) {
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	o := r.l.find(r.id)
 	if o == nil {
 		return nil
 	}
@@ -88,10 +88,10 @@ func (l *Ledger) Files(id ID) (names []string) {
 
 // Lock waits until nobody else writes files of the object, and then keeps others from it until
 // unlock is called. It reports false if the object has no record, or with ctx's end.
-func (l *Ledger) Lock(ctx context.Context, id ID) (unlock func(), ok bool) {
-	l.mu.Lock()
-	o := l.find(id)
-	l.mu.Unlock()
+func (r Record) Lock(ctx context.Context) (unlock func(), ok bool) {
+	r.l.mu.Lock()
+	o := r.l.find(r.id)
+	r.l.mu.Unlock()
 	if o == nil {
 		return nil, false
 	}
@@ -107,10 +107,10 @@ func (l *Ledger) Lock(ctx context.Context, id ID) (unlock func(), ok bool) {
 // due. A file that is another name for a value which is to be undone comes after that, in the next
 // Begin. A value that is not the host's is kubelet's from now on. What is about to be written is
 // saved before Begin returns. The caller has locked the object, and then calls End.
-func (l *Ledger) Begin(id ID, held Held, why Why, kernel Kernel) (due []Write) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.find(id)
+func (r Record) Begin(held Held, why Why, kernel Kernel) (due []Write) {
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	o := r.l.find(r.id)
 	if o == nil {
 		return nil
 	}
@@ -143,7 +143,7 @@ func (l *Ledger) Begin(id ID, held Held, why Why, kernel Kernel) (due []Write) {
 		o.dropUnused(t) // a value that became kubelet's own needs no undo
 	}
 	if save {
-		l.changed(id)
+		r.l.changed(r.id)
 	}
 	slices.SortFunc(due, func(a, b Write) int { return strings.Compare(a.File, b.File) })
 	return due
@@ -234,10 +234,10 @@ type Done struct {
 }
 
 // End notes the outcome of writes. One that has failed is due again with the next scan.
-func (l *Ledger) End(id ID, done []Done) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.find(id)
+func (r Record) End(done []Done) {
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	o := r.l.find(r.id)
 	if o == nil {
 		return
 	}
@@ -255,7 +255,7 @@ func (l *Ledger) End(id ID, done []Done) {
 		}
 	}
 	if save {
-		l.changed(id)
+		r.l.changed(r.id)
 	}
 }
 

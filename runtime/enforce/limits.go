@@ -51,7 +51,7 @@ func (e *Enforcer) decideLimits(ctx context.Context, uid string) {
 
 // PodLimit returns kubelet's limit of a pod, also while it is lifted, as the file shows it; "" if that is not known.
 func (e *Enforcer) PodLimit(ctx context.Context, id ID, pod *crifield.Pod, file string) (value string) {
-	if known := e.Ledger.Record(id)[File(file)].Kubelet; known != nil {
+	if known := e.Ledger.Record(id).Values()[File(file)].Kubelet; known != nil {
 		return *known
 	}
 	if pod == nil || e.Cgroups == nil {
@@ -155,7 +155,7 @@ func limitFile(t Target) string {
 
 // limitsOf returns a container's limit as kubelet wants it, and as plugins do.
 func (e *Enforcer) limitsOf(id ID, file string, raised []Raised) (kubelet, wanted rules.Limit) {
-	record := e.Ledger.Record(id)
+	record := e.Ledger.Record(id).Values()
 	c, _ := e.Store.Container(id.Container)
 	now := crifield.Object{Container: crifield.ContainerOf(c)}
 	number := func(f abi.Field) (kubelet, wanted int64) {

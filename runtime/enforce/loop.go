@@ -39,7 +39,7 @@ func (e *Enforcer) DropGone() {
 	for _, id := range e.Ledger.Objects() {
 		c, _ := e.Store.Container(id.Container)
 		if pod, ok := e.Store.Pod(c.PodID); ok && c.ID == id.Container {
-			e.Ledger.Move(id, UID(pod.Config))
+			e.Ledger.Record(id).Move(UID(pod.Config))
 		}
 	}
 	e.Ledger.Retain(e.Known, e.hasGroup)
@@ -59,7 +59,7 @@ func (e *Enforcer) Scan(ctx context.Context) {
 // as it should be.
 func (e *Enforcer) ScanPart(ctx context.Context, number uint64) {
 	e.scan(ctx, func(id ID) bool {
-		return crc32.ChecksumIEEE([]byte(id.Pod))%ScanParts == uint32(number%ScanParts) || e.Ledger.Unsettled(id)
+		return crc32.ChecksumIEEE([]byte(id.Pod))%ScanParts == uint32(number%ScanParts) || e.Ledger.Record(id).Unsettled()
 	})
 }
 
@@ -104,7 +104,7 @@ func (e *Enforcer) RepairPod(ctx context.Context, uid, cause string) {
 func (e *Enforcer) queue(ctx context.Context, ids []ID, cause string) (all Queued) {
 	for _, id := range ids {
 		if cause != "" {
-			e.Ledger.Note(id, cause)
+			e.Ledger.Record(id).Note(cause)
 		}
 		all = append(all, e.Reconcile(ctx, id))
 	}
@@ -134,14 +134,14 @@ func (e *Enforcer) reconcile(ctx context.Context, id ID) (pod Queued) {
 			e.Observer.Observe(ctx, &observe.Panicked{During: during, Object: obj, Panic: fmt.Sprint(r), Stack: string(debug.Stack())})
 		}
 	}()
-	why := e.Ledger.Look(id)
+	why := e.Ledger.Record(id).Look()
 	if id.Container == "" {
 		e.repairPod(ctx, id, why)
 		return nil
 	}
 	e.repairContainer(ctx, id, why)
 	sent := false
-	if why != Scan || !e.Ledger.Rests(id) {
+	if why != Scan || !e.Ledger.Record(id).Rests() {
 		sent = e.update(ctx, id)
 	}
 	if why == Scan && !sent { // the scan looks at the pod

@@ -18,7 +18,7 @@ func TestMoveToANameThatHasARecord(t *testing.T) {
 	old, now := enforce.ID{Pod: "unnamed-x", Container: "c1"}, enforce.ID{Pod: "happy_bell", Container: "c1"}
 	held := enforce.Held{"memory.high": "max", "cpu.idle": "0", "pids.max": "7", "cpu.max": "max"}
 	ask := func(id enforce.ID, plugin, file, value string) {
-		l.Ask(id, wish(plugin, file, value))
+		l.Record(id).Ask(wish(plugin, file, value))
 		written(l, id, held, enforce.Called)
 	}
 	ask(old, "10-a", "memory.high", "60")
@@ -46,17 +46,17 @@ func TestMoveToANameThatHasARecord(t *testing.T) {
 			t.Fatal(err)
 		}
 		l = openState(t, dir)
-		l.Move(old, now.Pod)
+		l.Record(old).Move(now.Pod)
 		moved, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		state = append(moved, unmoved...)
-		if due := written(l, now, held, enforce.Scan); len(due) > 0 || l.Has(old) {
+		if due := written(l, now, held, enforce.Scan); len(due) > 0 || l.Record(old).Has() {
 			t.Fatalf("%+v is due, and the records are those of %v", due, l.Objects())
 		}
 	}
-	if w, _ := l.Owner(now, enforce.File("memory.high")); w.Plugin != "10-a" || w.Value != "80" {
+	if w, _ := l.Record(now).Owner(enforce.File("memory.high")); w.Plugin != "10-a" || w.Value != "80" {
 		t.Errorf("the first wish is %+v", w)
 	}
 	l.Withdraw(func(enforce.ID, enforce.Target, enforce.Wish) bool { return true })
@@ -85,10 +85,10 @@ func TestMoveOfFieldsToANameThatHasARecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := enforce.NewLedger()
-			l.Updated(old, enforce.Update{Kubelet: map[enforce.Target]string{quota: "50"}, Asked: append(asked("20-b", "100"), asked("10-a", "60")...), Sent: map[enforce.Target]string{quota: "100"}})
-			l.Updated(now, enforce.Update{Kubelet: map[enforce.Target]string{quota: test.kubelet}, Asked: asked("10-a", "80"), Sent: map[enforce.Target]string{quota: "80"}})
-			l.Move(old, now.Pod)
-			if w, _ := l.Owner(now, quota); w.Plugin != test.owner {
+			l.Record(old).Updated(enforce.Update{Kubelet: map[enforce.Target]string{quota: "50"}, Asked: append(asked("20-b", "100"), asked("10-a", "60")...), Sent: map[enforce.Target]string{quota: "100"}})
+			l.Record(now).Updated(enforce.Update{Kubelet: map[enforce.Target]string{quota: test.kubelet}, Asked: asked("10-a", "80"), Sent: map[enforce.Target]string{quota: "80"}})
+			l.Record(old).Move(now.Pod)
+			if w, _ := l.Record(now).Owner(quota); w.Plugin != test.owner {
 				t.Errorf("the first wish is %+v, want that of %s", w, test.owner)
 			}
 			want := test.kubelet
@@ -96,7 +96,7 @@ func TestMoveOfFieldsToANameThatHasARecord(t *testing.T) {
 				want = "50"
 			}
 			l.Withdraw(func(enforce.ID, enforce.Target, enforce.Wish) bool { return true })
-			if due := l.Resets(now); due[quota] != want {
+			if due := l.Record(now).Resets(); due[quota] != want {
 				t.Errorf("without the plugins %v is due, want %s", due, want)
 			}
 		})

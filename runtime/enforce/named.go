@@ -46,15 +46,15 @@ func (e *Enforcer) Named(id ID, r *runtimeapi.LinuxContainerResources) {
 	if e.Cgroups == nil {
 		return
 	}
-	g := groupFiles{Group: e.Cgroups.Group(e.Ledger.Group(id))}
+	g := groupFiles{Group: e.Cgroups.Group(e.Ledger.Record(id).Group())}
 	defer g.Close()
-	e.Ledger.Named(id, fileValues(r), g)
+	e.Ledger.Record(id).Named(fileValues(r), g)
 }
 
 // Updated notes an update of a container that the runtime has accepted as kubelet sent it.
 func (e *Enforcer) Updated(id ID, r *runtimeapi.UpdateContainerResourcesRequest) {
 	e.Store.Observe(nil, r, nil)
 	values := Values(r.GetLinux())
-	e.Ledger.Updated(id, Update{Kubelet: values, Sent: values})
+	e.Ledger.Record(id).Updated(Update{Kubelet: values, Sent: values})
 	e.Named(id, r.GetLinux())
 }

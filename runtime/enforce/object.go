@@ -86,16 +86,16 @@ func (e *Enforcer) objectOf(id ID, o crifield.Object) (a observe.Object) {
 func (e *Enforcer) Forget(ctx context.Context, own crifield.Object) {
 	id := e.ID(own)
 	if own.Container != nil {
-		e.Ledger.Remove(id)
+		e.Ledger.Record(id).Remove()
 		e.Lift(ctx, id.Pod)
 		return
 	}
 	switch {
 	case e.Known(id): // it has another sandbox
 	case own.Pod.Config.GetMetadata().GetUid() == "": // its next sandbox has another ID in the ledger
-		e.Ledger.Remove(id)
+		e.Ledger.Record(id).Remove()
 	default:
-		e.Ledger.Vacate(id, e.Known, e.hasGroup)
+		e.Ledger.Record(id).Vacate(e.Known, e.hasGroup)
 	}
 }
 
@@ -115,14 +115,14 @@ func (e *Enforcer) hasGroup(group string) bool { return e.Cgroups != nil && !e.C
 // vacant reports whether a pod has lost its last sandbox and has no other one yet. The store alone
 // knows of a sandbox that was made while no call was intercepted.
 func (e *Enforcer) vacant(id ID) bool {
-	return e.Ledger.Vacant(id) && !e.Known(id)
+	return e.Ledger.Record(id).Vacant() && !e.Known(id)
 }
 
 // dropGone drops the record of a pod without a sandbox if its cgroup is gone, and reports that.
 func (e *Enforcer) dropGone(id ID) bool {
-	gone := e.vacant(id) && !e.hasGroup(e.Ledger.Group(id))
+	gone := e.vacant(id) && !e.hasGroup(e.Ledger.Record(id).Group())
 	if gone {
-		e.Ledger.Remove(id)
+		e.Ledger.Record(id).Remove()
 	}
 	return gone
 }

@@ -80,18 +80,18 @@ func (rounding) Holds(_, value, held string) bool { return show(value) == held }
 // carry does what package intercept does.
 func (w *world) carry(id enforce.ID, why enforce.Why) {
 	held := enforce.Held{}
-	for _, f := range w.ledger.Files(id) {
+	for _, f := range w.ledger.Record(id).Files() {
 		held[f] = w.kernel[id][f]
 	}
 	var done []enforce.Done
-	for _, due := range w.ledger.Begin(id, held, why, rounding{}) {
+	for _, due := range w.ledger.Record(id).Begin(held, why, rounding{}) {
 		if show(due.Value) == w.kernel[id][due.File] {
 			w.t.Errorf("%v %s: %s is written, and is there", id, due.File, due.Value)
 		}
 		w.kernel[id][due.File] = show(due.Value)
 		done = append(done, enforce.Done{Write: due, Read: show(due.Value)})
 	}
-	w.ledger.End(id, done)
+	w.ledger.Record(id).End(done)
 }
 
 func (w *world) ask(id enforce.ID, file, plugin, value string) {
@@ -102,7 +102,7 @@ func (w *world) ask(id enforce.ID, file, plugin, value string) {
 	} else {
 		m.wishes[i] = plugin + " " + value
 	}
-	w.ledger.Ask(id, enforce.Asked{Target: enforce.File(file), Wish: enforce.Wish{Plugin: plugin, Hook: abi.Tick, Value: value, At: time.Now()}})
+	w.ledger.Record(id).Ask(enforce.Asked{Target: enforce.File(file), Wish: enforce.Wish{Plugin: plugin, Hook: abi.Tick, Value: value, At: time.Now()}})
 }
 
 func (w *world) removePlugin(plugin string) {
@@ -126,7 +126,7 @@ func (w *world) check(step string) {
 				want = show(m.wishes[0][len(plugins[0])+1:])
 			}
 			if got := w.kernel[id][f]; got != want {
-				w.t.Fatalf("%s: %v %s is %s, want %s; the ledger has %+v", step, id, f, got, want, w.ledger.Record(id)[enforce.File(f)])
+				w.t.Fatalf("%s: %v %s is %s, want %s; the ledger has %+v", step, id, f, got, want, w.ledger.Record(id).Values()[enforce.File(f)])
 			}
 		}
 	}
@@ -152,7 +152,7 @@ func TestAnySequence(t *testing.T) {
 				value := strconv.Itoa(10 * (1000 + r.IntN(100)))
 				w.kernel[id][f], w.model[id][f].kubelet = value, value
 				w.carry(id, enforce.Called)
-				if len(w.ledger.Files(id)) > 0 && len(w.model[id][f].wishes) == 0 && w.kernel[id][f] != value {
+				if len(w.ledger.Record(id).Files()) > 0 && len(w.model[id][f].wishes) == 0 && w.kernel[id][f] != value {
 					t.Errorf("%s: a file that no plugin wants was written", what)
 				}
 			case 7:
@@ -167,7 +167,7 @@ func TestAnySequence(t *testing.T) {
 			case 9:
 				what += " object removed"
 				if id.Container != "" {
-					w.ledger.Remove(id)
+					w.ledger.Record(id).Remove()
 					w.born(id)
 				}
 			}
@@ -178,7 +178,7 @@ func TestAnySequence(t *testing.T) {
 		}
 		w.check(fmt.Sprintf("seed %d, all plugins removed", seed))
 		if left := w.ledger.Objects(); len(left) > 0 {
-			t.Fatalf("seed %d: %v remain, %+v", seed, left, w.ledger.Record(left[0]))
+			t.Fatalf("seed %d: %v remain, %+v", seed, left, w.ledger.Record(left[0]).Values())
 		}
 	}
 }
@@ -193,7 +193,7 @@ func TestKilledAtAnyWrite(t *testing.T) {
 		w.carry(id, enforce.Called)
 		w.ask(id, "cpu.max", "10-a", "205") // the kernel shows 200
 		if killed != "after the wish" {
-			w.ledger.Begin(id, enforce.Held{"cpu.max": "100"}, enforce.Called, rounding{})
+			w.ledger.Record(id).Begin(enforce.Held{"cpu.max": "100"}, enforce.Called, rounding{})
 		}
 		if killed == "after the write" {
 			w.kernel[id]["cpu.max"] = "200"

@@ -32,11 +32,11 @@ func (k *weighted) Exact(file, _ string) string {
 func (k *weighted) carry(l *enforce.Ledger) {
 	for range 2 {
 		held := enforce.Held{}
-		for _, file := range l.Files(c1) {
+		for _, file := range l.Record(c1).Files() {
 			held[file] = k.held()[file]
 		}
 		var done []enforce.Done
-		for _, w := range l.Begin(c1, held, enforce.Scan, k) {
+		for _, w := range l.Record(c1).Begin(held, enforce.Scan, k) {
 			n, _ := strconv.Atoi(w.Value)
 			if k.weight = n; w.File == "cpu.weight.nice" {
 				k.weight = 100 - 10*n
@@ -46,7 +46,7 @@ func (k *weighted) carry(l *enforce.Ledger) {
 			}
 			done = append(done, enforce.Done{Write: w, Read: k.held()[w.File]})
 		}
-		l.End(c1, done)
+		l.Record(c1).End(done)
 	}
 }
 
@@ -69,11 +69,11 @@ func TestOneValueOfTwoNames(t *testing.T) {
 		for _, atOnce := range []bool{false, true} {
 			l, k := enforce.NewLedger(), &weighted{weight: 59}
 			if atOnce {
-				l.Ask(c1, order...)
+				l.Record(c1).Ask(order...)
 				k.carry(l)
 			} else {
 				for _, a := range order {
-					l.Ask(c1, a)
+					l.Record(c1).Ask(a)
 					k.carry(l)
 				}
 			}
@@ -85,8 +85,8 @@ func TestOneValueOfTwoNames(t *testing.T) {
 				t.Errorf("%s: %s is %s, want %s; the weight was %d and is %d", name, file, got, last.Value, before, k.weight)
 			}
 			l.Withdraw(func(enforce.ID, enforce.Target, enforce.Wish) bool { return true })
-			if k.carry(l); k.weight != 59 || l.Has(c1) {
-				t.Errorf("%s: without the plugin the weight is %d, want 59; left is %+v", name, k.weight, l.Record(c1))
+			if k.carry(l); k.weight != 59 || l.Record(c1).Has() {
+				t.Errorf("%s: without the plugin the weight is %d, want 59; left is %+v", name, k.weight, l.Record(c1).Values())
 			}
 		}
 	}
@@ -95,7 +95,7 @@ func TestOneValueOfTwoNames(t *testing.T) {
 // kubelet's next value may be another one that the file shows in the same way.
 func TestExactValueOfALaterUpdate(t *testing.T) {
 	l, k := enforce.NewLedger(), &weighted{weight: 59}
-	l.Ask(c1, sameWish("10-a", "cpu.weight.nice", "5"))
+	l.Record(c1).Ask(sameWish("10-a", "cpu.weight.nice", "5"))
 	k.carry(l)
 	k.weight = 58
 	k.carry(l)
@@ -110,28 +110,28 @@ func TestExactValueAfterAPluginSetBackWhatItRead(t *testing.T) {
 	l, k := enforce.NewLedger(), &weighted{weight: 59}
 	before := k.held()["cpu.weight.nice"]
 	for _, nice := range []string{"5", before} {
-		l.Ask(c1, sameWish("10-a", "cpu.weight.nice", nice))
+		l.Record(c1).Ask(sameWish("10-a", "cpu.weight.nice", nice))
 		k.carry(l)
 	}
 	if k.weight == 59 || k.held()["cpu.weight.nice"] != before {
 		t.Fatalf("the plugin has set the weight %d, want another one than 59 that is shown as %s", k.weight, before)
 	}
 	l.Withdraw(func(enforce.ID, enforce.Target, enforce.Wish) bool { return true })
-	if k.carry(l); k.weight != 59 || l.Has(c1) {
-		t.Errorf("the weight is %d, want 59; left is %+v", k.weight, l.Record(c1))
+	if k.carry(l); k.weight != 59 || l.Record(c1).Has() {
+		t.Errorf("the weight is %d, want 59; left is %+v", k.weight, l.Record(c1).Values())
 	}
 }
 
 // A wish that is taken back gives the other name its wish again.
 func TestRevertOfAnotherName(t *testing.T) {
 	l := enforce.NewLedger()
-	l.Ask(c1, sameWish("10-a", "cpu.weight", "200"))
-	revert := l.Ask(c1, sameWish("10-a", "cpu.weight.nice", "5"))
-	if _, ok := l.Owner(c1, enforce.File("cpu.weight")); ok {
+	l.Record(c1).Ask(sameWish("10-a", "cpu.weight", "200"))
+	revert := l.Record(c1).Ask(sameWish("10-a", "cpu.weight.nice", "5"))
+	if _, ok := l.Record(c1).Owner(enforce.File("cpu.weight")); ok {
 		t.Error("the plugin wants cpu.weight, too")
 	}
 	revert()
-	if w, _ := l.Owner(c1, enforce.File("cpu.weight")); w.Value != "200" || len(l.Record(c1)) != 1 {
-		t.Errorf("the records are %+v", l.Record(c1))
+	if w, _ := l.Record(c1).Owner(enforce.File("cpu.weight")); w.Value != "200" || len(l.Record(c1).Values()) != 1 {
+		t.Errorf("the records are %+v", l.Record(c1).Values())
 	}
 }

@@ -34,14 +34,14 @@ func TestStateOfOddNames(t *testing.T) {
 	ids := []enforce.ID{{Pod: `a"b\/../c`}, {Pod: `a"b\/../c`, Container: "c\n\"\u2028"}, {Pod: "u1", Container: "\\"}, {Pod: "u2"}}
 	l := open()
 	for _, id := range ids {
-		l.Ask(id, wish("10-a", "cpu.idle", "1"))
+		l.Record(id).Ask(wish("10-a", "cpu.idle", "1"))
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	l = open()
 	for _, id := range ids {
-		if w, ok := l.Owner(id, enforce.File("cpu.idle")); !ok || w.Plugin != "10-a" || w.Value != "1" {
+		if w, ok := l.Record(id).Owner(enforce.File("cpu.idle")); !ok || w.Plugin != "10-a" || w.Value != "1" {
 			t.Errorf("%q: %+v, %v", id, w, ok)
 		}
 	}
@@ -55,7 +55,7 @@ func TestStateOfOddNames(t *testing.T) {
 func TestIgnoredLines(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	id := enforce.ID{Pod: "u0", Container: "c0"}
-	openState(t, dir).Ask(id, wish("10-a", "cpu.idle", "1"))
+	openState(t, dir).Record(id).Ask(wish("10-a", "cpu.idle", "1"))
 	add(t, dir, `{"version":2,"pod":"u2"}
 {"version":1,"pod":"u3","values":[]}
 {"version":2,"pod":"u4"}
@@ -83,19 +83,19 @@ func TestIgnoredLines(t *testing.T) {
 				t.Errorf("%s: of pod %s was ignored: %v; want %s", when, uid, reason, want)
 			}
 		}
-		if all := l.IgnoredPods(); len(all) != 3 || l.Ignored("u0") != nil || l.Ignored("u5") != nil || !l.Has(id) {
+		if all := l.IgnoredPods(); len(all) != 3 || l.Ignored("u0") != nil || l.Ignored("u5") != nil || !l.Record(id).Has() {
 			t.Errorf("%s: of these pods lines were ignored: %v; the records are those of %v", when, all, l.Objects())
 		}
 	}
 	check("at the start", l)
-	l.Ask(enforce.ID{Pod: "u2", Container: "c1"}, wish("10-a", "cpu.idle", "1"))
+	l.Record(enforce.ID{Pod: "u2", Container: "c1"}).Ask(wish("10-a", "cpu.idle", "1"))
 	check("after a change", l)
-	if l = openState(t, dir); !l.Has(enforce.ID{Pod: "u2", Container: "c1"}) {
+	if l = openState(t, dir); !l.Record(enforce.ID{Pod: "u2", Container: "c1"}).Has() {
 		t.Error("what was changed after the start is lost")
 	}
 	check("after a restart", l)
 	gone := func(string) bool { return false }
-	l.Vacate(enforce.ID{Pod: "u2"}, func(enforce.ID) bool { return false }, gone)
+	l.Record(enforce.ID{Pod: "u2"}).Vacate(func(enforce.ID) bool { return false }, gone)
 	l.Retain(func(id enforce.ID) bool { return id.Pod != "u3" }, gone)
 	if all := l.IgnoredPods(); len(all) != 1 || all["u4"] == nil {
 		t.Errorf("pods have ended, and of these lines were ignored: %v", all)
@@ -112,7 +112,7 @@ func TestLineWithoutAPod(t *testing.T) {
 		if reason := fmt.Sprint(l.Ignored("u1")); !strings.HasPrefix(reason, "line 1: invalid character") || len(l.IgnoredPods()) != 1 {
 			t.Errorf("what was ignored of a pod is %v", reason)
 		}
-		l.Ask(enforce.ID{Pod: "u1"}, wish("10-a", "cpu.idle", "1"))
+		l.Record(enforce.ID{Pod: "u1"}).Ask(wish("10-a", "cpu.idle", "1"))
 		l.Retain(func(enforce.ID) bool { return false }, func(string) bool { return true })
 		if len(l.IgnoredPods()) != 1 {
 			t.Error("it is not known any more that a line was ignored")
@@ -138,15 +138,15 @@ func TestJournalStaysShort(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	l := openState(t, dir)
 	stays := enforce.ID{Pod: "stays"}
-	l.Ask(stays, wish("10-a", "cpu.idle", "1"))
+	l.Record(stays).Ask(wish("10-a", "cpu.idle", "1"))
 	longest := int64(0)
 	for n := range 5000 {
 		id := enforce.ID{Pod: "u1", Container: fmt.Sprint(n)}
-		l.Ask(id, wish("10-a", "cpu.idle", "1"))
+		l.Record(id).Ask(wish("10-a", "cpu.idle", "1"))
 		if n%2 == 0 {
-			l.Remove(id)
+			l.Record(id).Remove()
 		} else if n%10 == 9 {
-			l.Remove(enforce.ID{Pod: "u1"})
+			l.Record(enforce.ID{Pod: "u1"}).Remove()
 		}
 		info, err := os.Stat(dir + "/journal")
 		if err != nil {
@@ -157,7 +157,7 @@ func TestJournalStaysShort(t *testing.T) {
 	if longest < 64<<10 || longest > 80<<10 {
 		t.Errorf("the journal had up to %d bytes", longest)
 	}
-	if got := openState(t, dir); fmt.Sprint(got.Objects()) != fmt.Sprint(l.Objects()) || !got.Has(stays) {
+	if got := openState(t, dir); fmt.Sprint(got.Objects()) != fmt.Sprint(l.Objects()) || !got.Record(stays).Has() {
 		t.Errorf("the records that are saved are those of %v, want %v", got.Objects(), l.Objects())
 	}
 }
@@ -172,7 +172,7 @@ func TestJournalIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	ask := func(pod string) { t.Helper(); l.Ask(enforce.ID{Pod: pod}, wish("10-a", "cpu.idle", "1")) }
+	ask := func(pod string) { t.Helper(); l.Record(enforce.ID{Pod: pod}).Ask(wish("10-a", "cpu.idle", "1")) }
 	ask("u1")
 	if err := os.Remove(dir + "/journal"); err != nil {
 		t.Fatal(err)
@@ -202,19 +202,19 @@ func TestJournalIsRemoved(t *testing.T) {
 func TestPartOfALineIsWritten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	l := openState(t, dir)
-	l.Ask(enforce.ID{Pod: "u1"}, wish("10-a", "cpu.idle", "1"))
+	l.Record(enforce.ID{Pod: "u1"}).Ask(wish("10-a", "cpu.idle", "1"))
 	info, err := os.Stat(dir + "/journal")
 	if err != nil {
 		t.Fatal(err)
 	}
-	limitFiles(t, uint64(info.Size())+10, func() { l.Ask(enforce.ID{Pod: "u2"}, wish("10-a", "cpu.idle", "1")) })
+	limitFiles(t, uint64(info.Size())+10, func() { l.Record(enforce.ID{Pod: "u2"}).Ask(wish("10-a", "cpu.idle", "1")) })
 	if l.Saved() {
 		t.Error("a part of a change counts as saved")
 	}
 	if after, err := os.Stat(dir + "/journal"); err != nil || after.Size() != info.Size() {
 		t.Errorf("a part of a line stays: %v", err)
 	}
-	l.Ask(enforce.ID{Pod: "u3"}, wish("10-a", "cpu.idle", "1"))
+	l.Record(enforce.ID{Pod: "u3"}).Ask(wish("10-a", "cpu.idle", "1"))
 	var events observe.Recorder
 	again, err := enforce.OpenLedger(t.Context(), dir, &events)
 	if err != nil {
@@ -248,11 +248,11 @@ func limitFiles(t *testing.T, size uint64, f func()) {
 func TestNoRecordIsSavedAfterAClose(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	l := openState(t, dir)
-	l.Ask(enforce.ID{Pod: "u1"}, wish("10-a", "cpu.idle", "1"))
+	l.Record(enforce.ID{Pod: "u1"}).Ask(wish("10-a", "cpu.idle", "1"))
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	l.Ask(enforce.ID{Pod: "u2"}, wish("10-a", "cpu.idle", "1"))
+	l.Record(enforce.ID{Pod: "u2"}).Ask(wish("10-a", "cpu.idle", "1"))
 	if got := openState(t, dir).Objects(); len(got) != 1 {
 		t.Errorf("the records that are saved are those of %v", got)
 	}

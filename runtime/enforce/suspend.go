@@ -60,17 +60,17 @@ func (e *Enforcer) restore(
 		id := e.ID(own)
 		_, weight := r.GetLinux().GetUnified()["cpu.weight"]
 		named := weight || r.GetLinux().GetCpuShares() != 0
-		g := groupFiles{Group: e.Cgroups.Group(e.Ledger.Group(id))}
-		e.Ledger.Reread(id, rules.CPUIdle, named, g)
+		g := groupFiles{Group: e.Cgroups.Group(e.Ledger.Record(id).Group())}
+		e.Ledger.Record(id).Reread(rules.CPUIdle, named, g)
 		g.Close()
 	}
 	if err := hold.Restore(ctx, accepted); err != nil {
 		e.Observer.Observe(ctx, &observe.RestoreFailed{Object: obj, Err: err})
-		e.Ledger.Note(e.ID(own), "UpdateContainerResources") // the next scan looks at it
+		e.Ledger.Record(e.ID(own)).Note("UpdateContainerResources") // the next scan looks at it
 	}
 	if accepted {
 		if cause != "" {
-			e.Ledger.Note(e.ID(own), cause)
+			e.Ledger.Record(e.ID(own)).Note(cause)
 		}
 		e.Write(ctx, own)
 	}
@@ -83,7 +83,7 @@ func (e *Enforcer) keepFile(
 ) (restore func()) {
 	own := crifield.Object{Container: c}
 	_, named := r.GetUnified()[file]
-	if e.Cgroups == nil || named || slices.Contains(e.Ledger.Files(e.ID(own)), file) {
+	if e.Cgroups == nil || named || slices.Contains(e.Ledger.Record(e.ID(own)).Files(), file) {
 		return func() {}
 	}
 	group, err := e.Group(ctx, own)

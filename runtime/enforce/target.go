@@ -100,11 +100,11 @@ func sameFile(name string) Target {
 func (e *Enforcer) Opposed(o crifield.Object, c *plugin.Change, counts func(plugin string) bool) (first string) {
 	id := e.ID(o)
 	if same := sameFile(c.Key); c.Op == plugin.WriteFile && same != "" {
-		if w, ok := e.Ledger.Owner(id, same, counts); ok {
+		if w, ok := e.Ledger.Record(id).Owner(same, counts); ok {
 			return w.Plugin
 		}
 	}
-	if w, ok := e.Ledger.Owner(id, TargetOf(c), counts); ok && w.Value != ValueOf(c) {
+	if w, ok := e.Ledger.Record(id).Owner(TargetOf(c), counts); ok && w.Value != ValueOf(c) {
 		return w.Plugin
 	}
 	return ""

@@ -42,9 +42,9 @@ func (e *Enforcer) due(id ID) fieldChanges {
 	if c, ok := e.Store.Container(id.Container); ok && c.State == runtimeapi.ContainerState_CONTAINER_EXITED {
 		return due
 	}
-	for t, value := range e.Ledger.Resets(id) {
+	for t, value := range e.Ledger.Record(id).Resets() {
 		send := resetTo
-		if _, wish := e.Ledger.Owner(id, t); wish {
+		if _, wish := e.Ledger.Record(id).Owner(t); wish {
 			send = updateTo
 		}
 		if c, ok := send(t, value); ok {
@@ -87,9 +87,9 @@ func (e *Enforcer) update(ctx context.Context, id ID) (sent bool) {
 	case err == nil:
 		return true
 	case pods.Gone(err) || known && !e.live(ctx, c.ID): // CRI-O answers Unknown for a container that has ended by itself
-		e.Ledger.Remove(id)
+		e.Ledger.Record(id).Remove()
 	default:
-		e.Ledger.Rest(id)
+		e.Ledger.Record(id).Rest()
 		e.notSent(ctx, id, err, due)
 	}
 	return false
@@ -130,11 +130,11 @@ func (e *Enforcer) send(ctx context.Context, id ID, c *crifield.Container, due f
 	record, _ := e.Store.Container(c.ID)
 	has := record.Config.GetLinux().GetResources()
 	namePartners(r, has)
-	if idle, ok := e.Ledger.Owner(id, File(rules.CPUIdle)); ok && idle.Value == "0" {
+	if idle, ok := e.Ledger.Record(id).Owner(File(rules.CPUIdle)); ok && idle.Value == "0" {
 		NameWith(rules.CPUIdle, r, has)
 	}
 	req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.ID, Linux: r}
-	e.Ledger.Sending(id, Values(r))
+	e.Ledger.Record(id).Sending(Values(r))
 	return e.Around(ctx, e.objectOf(id, crifield.Object{Container: c}), c, req, "", func() error {
 		for _, file := range dialect.Union(func(r dialect.Runtime) []string { return r.Lost }) {
 			defer e.keepFile(ctx, c, r, file)() // before the files of plugins are written
@@ -144,7 +144,7 @@ func (e *Enforcer) send(ctx context.Context, id ID, c *crifield.Container, due f
 			return err
 		}
 		e.Store.Observe(nil, req, resp)
-		e.Ledger.Updated(id, Update{Sent: Values(r)})
+		e.Ledger.Record(id).Updated(Update{Sent: Values(r)})
 		e.Named(id, r)
 		return nil
 	})
@@ -154,7 +154,7 @@ func (e *Enforcer) send(ctx context.Context, id ID, c *crifield.Container, due f
 // failure.
 func (e *Enforcer) notSent(ctx context.Context, id ID, err error, due fieldChanges) {
 	targets := slices.Sorted(maps.Keys(due))
-	if !e.Ledger.NotReset(id, targets, err) {
+	if !e.Ledger.Record(id).NotReset(targets, err) {
 		return
 	}
 	c, _ := e.Store.Container(id.Container)
@@ -162,7 +162,7 @@ func (e *Enforcer) notSent(ctx context.Context, id ID, err error, due fieldChang
 	var names []string
 	for _, t := range targets {
 		name := strings.TrimPrefix(string(t), string(Field("")))
-		if w, wish := e.Ledger.Owner(id, t); wish {
+		if w, wish := e.Ledger.Record(id).Owner(t); wish {
 			e.Observer.Observe(ctx, &observe.DeferredUpdateFailed{
 				Plugin: w.Plugin, Hook: w.Hook, Object: obj, Field: "container.resources." + name, Err: err,
 			})

@@ -14,15 +14,15 @@ func TestWithdrawnWish(t *testing.T) {
 	l, id := enforce.NewLedger(), enforce.ID{Pod: "u", Container: "c"}
 	idle := enforce.File("cpu.idle")
 	ask := func(plugin string) func() {
-		return l.Ask(id, enforce.Asked{Target: idle, Wish: enforce.Wish{Plugin: plugin, Hook: abi.Tick, Value: "1", At: time.Now()}})
+		return l.Record(id).Ask(enforce.Asked{Target: idle, Wish: enforce.Wish{Plugin: plugin, Hook: abi.Tick, Value: "1", At: time.Now()}})
 	}
 	withdraw := func(plugin string) func() {
-		return l.Ask(id, enforce.Asked{Target: idle, Ends: true, Wish: enforce.Wish{Plugin: plugin, Hook: abi.Tick, At: time.Now()}})
+		return l.Record(id).Ask(enforce.Asked{Target: idle, Ends: true, Wish: enforce.Wish{Plugin: plugin, Hook: abi.Tick, At: time.Now()}})
 	}
 	want := func(when, order string) {
 		t.Helper()
 		var all []string
-		for _, w := range l.Record(id)[idle].Wishes {
+		for _, w := range l.Record(id).Values()[idle].Wishes {
 			all = append(all, w.Plugin)
 		}
 		if got := strings.Join(all, " "); got != order {
@@ -34,7 +34,7 @@ func TestWithdrawnWish(t *testing.T) {
 	}
 	revert := withdraw("20-b")
 	want("withdrawn", "10-a 30-c")
-	if _, ok := l.Owner(id, idle, func(plugin string) bool { return plugin == "20-b" }); ok {
+	if _, ok := l.Record(id).Owner(idle, func(plugin string) bool { return plugin == "20-b" }); ok {
 		t.Error("what was withdrawn has an owner")
 	}
 	revert()
@@ -48,8 +48,8 @@ func TestWithdrawnWish(t *testing.T) {
 	withdraw("30-c")
 	want("all but one", "20-b")
 	revert = withdraw("20-b")
-	if l.Has(id) {
-		t.Errorf("a record stays of %v", l.Record(id))
+	if l.Record(id).Has() {
+		t.Errorf("a record stays of %v", l.Record(id).Values())
 	}
 	revert()
 	want("the last one taken back", "20-b")
@@ -62,16 +62,16 @@ func TestWithdrawnWishIsAskedForAgain(t *testing.T) {
 	wish := func(value string) enforce.Asked {
 		return enforce.Asked{Target: quota, Has: &kubelet, Wish: enforce.Wish{Plugin: "10-a", Value: value, At: time.Now()}}
 	}
-	l.Ask(id, wish("20000"))
+	l.Record(id).Ask(wish("20000"))
 	ends := wish("")
 	ends.Ends = true
-	l.Ask(id, ends)
-	l.Ask(id, wish("30000"))
-	l.Updated(id, enforce.Update{Kubelet: map[enforce.Target]string{quota: kubelet}, Asked: []enforce.Asked{ends}, At: ends.At, Sent: map[enforce.Target]string{quota: kubelet}})
-	if w, ok := l.Owner(id, quota); !ok || w.Value != "30000" {
+	l.Record(id).Ask(ends)
+	l.Record(id).Ask(wish("30000"))
+	l.Record(id).Updated(enforce.Update{Kubelet: map[enforce.Target]string{quota: kubelet}, Asked: []enforce.Asked{ends}, At: ends.At, Sent: map[enforce.Target]string{quota: kubelet}})
+	if w, ok := l.Record(id).Owner(quota); !ok || w.Value != "30000" {
 		t.Errorf("the wish is %v", w)
 	}
-	if due := l.Resets(id); due[quota] != "30000" {
+	if due := l.Record(id).Resets(); due[quota] != "30000" {
 		t.Errorf("due are %v", due)
 	}
 }

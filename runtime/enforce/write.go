@@ -23,12 +23,12 @@ func (e *Enforcer) Ask(target crifield.Object, asked []Asked) (revert func(), an
 		return nil, false
 	}
 	id := e.ID(target)
-	undo := e.Ledger.Ask(id, asked...)
+	undo := e.Ledger.Record(id).Ask(asked...)
 	revert = func() {
-		had := e.Ledger.Has(id)
+		had := e.Ledger.Record(id).Has()
 		undo()
 		if gone := target.Container != nil && !e.Known(id); gone && !had { // a wish that was withdrawn is no record's any more
-			e.Ledger.Remove(id)
+			e.Ledger.Record(id).Remove()
 		}
 	}
 	if target.Container != nil && !e.Known(id) { // a removal that the store hears of from here on drops the record
@@ -63,7 +63,7 @@ func (e *Enforcer) Write(ctx context.Context, o crifield.Object) []Done {
 // an item that takes too long, when the container is reconciled.
 func (e *Enforcer) Start(ctx context.Context, o crifield.Object, cause string) {
 	id := e.ID(o)
-	if len(e.Ledger.Files(id)) > 0 {
+	if len(e.Ledger.Record(id).Files()) > 0 {
 		release, err := e.Queue.Acquire(context.WithoutCancel(ctx), id.Container)
 		if err == nil {
 			e.Write(ctx, o)
@@ -105,7 +105,7 @@ func (e *Enforcer) repairContainer(ctx context.Context, id ID, why Why) {
 	done := e.carryOut(ctx, id, o, why)
 	shares := c.Config.GetLinux().GetResources().GetCpuShares()
 	if shares != 0 && slices.ContainsFunc(done, func(d Done) bool { return d.Err == nil && endsIdle(d.Write) }) {
-		e.Ledger.Lost(id, fieldTarget(abi.Resources+abi.CPUShares, ""), strconv.FormatInt(shares, 10))
+		e.Ledger.Record(id).Lost(fieldTarget(abi.Resources+abi.CPUShares, ""), strconv.FormatInt(shares, 10))
 	}
 }
 
@@ -113,12 +113,12 @@ func (e *Enforcer) repairContainer(ctx context.Context, id ID, why Why) {
 // hold what the ledger says, and has an event of each. The object is zero if only the ledger
 // knows it.
 func (e *Enforcer) carryOut(ctx context.Context, id ID, o crifield.Object, why Why) []Done {
-	files := e.Ledger.Files(id)
+	files := e.Ledger.Record(id).Files()
 	if e.Cgroups == nil || len(files) == 0 {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx) // what the runtime has accepted is carried out whether or not the caller waits
-	unlock, ok := e.Ledger.Lock(ctx, id)
+	unlock, ok := e.Ledger.Record(id).Lock(ctx)
 	if !ok {
 		return nil
 	}
@@ -137,7 +137,7 @@ func (e *Enforcer) writeDue(ctx context.Context, id ID, g *groupFiles, files []s
 	for again := true; again; {
 		var written []Done
 		again = false
-		for _, w := range lessBurst(e.Ledger.Begin(id, g.held, why, g)) {
+		for _, w := range lessBurst(e.Ledger.Record(id).Begin(g.held, why, g)) {
 			if again && w.File == rules.CPUBurst && w.Kind != Fight { // the next Begin fits it to the new quota
 				continue
 			}
@@ -147,7 +147,7 @@ func (e *Enforcer) writeDue(ctx context.Context, id ID, g *groupFiles, files []s
 			again = again || holds && letsOthers(w, files)
 		}
 		e.markEnded(ctx, id, g, written, why)
-		e.Ledger.End(id, written)
+		e.Ledger.Record(id).End(written)
 		done = append(done, written...)
 		if again {
 			g.held = heldFiles(g.Group, files)

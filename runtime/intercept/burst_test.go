@@ -93,7 +93,7 @@ func TestRepairsOfQuotaAndBurstAreCountedOnce(t *testing.T) {
 					fights++
 				}
 			}
-			if got := n.options.Ledger.Record(enforce.ID{Pod: "u1", Container: "c1"})[enforce.File("cpu.max.burst")].Drift.Repairs; got != 5 || fights != 1 {
+			if got := n.options.Ledger.Record(enforce.ID{Pod: "u1", Container: "c1"}).Values()[enforce.File("cpu.max.burst")].Drift.Repairs; got != 5 || fights != 1 {
 				t.Errorf("%d repairs of the burst, and %d fights", got, fights)
 			}
 		})

@@ -384,7 +384,7 @@ func TestFullNodeLosesNoUpdate(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		for _, id := range m.options.Ledger.Objects() {
-			if v := m.options.Ledger.Record(id)[enforce.Field("cpu_quota")]; v.Last != "20000" || *v.Kubelet != "50000" {
+			if v := m.options.Ledger.Record(id).Values()[enforce.Field("cpu_quota")]; v.Last != "20000" || *v.Kubelet != "50000" {
 				t.Fatalf("%v: %+v", id, v)
 			}
 		}
@@ -428,7 +428,7 @@ func TestNextPluginsFieldFollows(t *testing.T) {
 	n.runPod()
 	n.must(n.second())
 	id := enforce.ID{Pod: "u1", Container: "c1"}
-	n.options.Ledger.Ask(id, enforce.Asked{Target: enforce.Field("cpu_quota"), Wish: enforce.Wish{Plugin: "20-next", Hook: abi.Tick, Value: "30000"}})
+	n.options.Ledger.Record(id).Ask(enforce.Asked{Target: enforce.Field("cpu_quota"), Wish: enforce.Wish{Plugin: "20-next", Hook: abi.Tick, Value: "30000"}})
 	n.withdraw("10-test")
 	n.must(n.queue.Drain(t.Context()))
 	n.hasField("cpu_quota", "20-next", "30000", "50000", "30000")

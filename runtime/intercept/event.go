@@ -179,7 +179,7 @@ func (e *event) Opposed(c *plugin.Change) (first string) {
 	updated := e.sent != nil && !file && o.Container.ID == e.container.ID
 	if updated && first != "" {
 		target := enforce.TargetOf(c)
-		if kubelet, named := e.kubeletValues()[target]; named && !e.host.Ledger.Repeats(e.host.Enforcer.ID(o), target, kubelet) {
+		if kubelet, named := e.kubeletValues()[target]; named && !e.host.Ledger.Record(e.host.Enforcer.ID(o)).Repeats(target, kubelet) {
 			return ""
 		}
 	}
@@ -203,7 +203,7 @@ func (e *event) Holds(by string, c *plugin.Change) bool {
 	if unmade(o) {
 		return false
 	}
-	_, ok := e.host.Ledger.Owner(e.host.Enforcer.ID(o), enforce.TargetOf(c), func(plugin string) bool { return plugin == by })
+	_, ok := e.host.Ledger.Record(e.host.Enforcer.ID(o)).Owner(enforce.TargetOf(c), func(plugin string) bool { return plugin == by })
 	return ok
 }
 

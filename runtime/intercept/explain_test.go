@@ -144,7 +144,7 @@ func TestExplainFiles(t *testing.T) {
 	if !strings.Contains(v.Detail, "UpdateContainerResources") || v.Repairs != 6 || v.Found != "777" {
 		t.Errorf("the fight is told as %+v", v)
 	}
-	if since := v.Wishes[0].Since; since.IsZero() || !since.Equal(n.options.Ledger.Record(enforce.ID{Pod: "u1", Container: "c1"})[enforce.File("memory.high")].Wishes[0].At) {
+	if since := v.Wishes[0].Since; since.IsZero() || !since.Equal(n.options.Ledger.Record(enforce.ID{Pod: "u1", Container: "c1"}).Values()[enforce.File("memory.high")].Wishes[0].At) {
 		t.Errorf("since is %v", since)
 	}
 	n.withdraw("10-test")
@@ -298,7 +298,7 @@ func TestExplainUnownedValues(t *testing.T) {
 	m.wantExplained(explain.File, "cpu.idle", "unknown: - →  → - → 1")
 	m.wantExplained(explain.File, "cpu.max.burst", "unknown: - →  → - → 0")
 	m.wantExplained(explain.File, "memory.high", "") // it is in the field
-	m.options.Ledger.Ask(enforce.ID{Pod: "u1", Container: "c1"}, enforce.Asked{Target: enforce.File("cpu.idle"), Wish: enforce.Wish{Plugin: "10-test", Hook: abi.Synchronize, Value: "1"}})
+	m.options.Ledger.Record(enforce.ID{Pod: "u1", Container: "c1"}).Ask(enforce.Asked{Target: enforce.File("cpu.idle"), Wish: enforce.Wish{Plugin: "10-test", Hook: abi.Synchronize, Value: "1"}})
 	m.wantExplained(explain.File, "cpu.idle", "10-test: - → 1 by 10-test in Synchronize → - → 1")
 	put(t, group, "cpu.max.burst", "7")
 	m.wantExplained(explain.File, "cpu.max.burst", "unknown: - →  → - → 7")

@@ -197,8 +197,8 @@ func (w *faultyWrite) test(t *testing.T, errno syscall.Errno, code abi.Errno) {
 	}
 	w.before(n, container)
 	events.Take()
-	n.options.Ledger.Ask(enforce.ID{Pod: "other"}, enforce.Asked{Target: enforce.File("cpu.idle")}) // the journal is open from here on
-	n.options.Ledger.Remove(enforce.ID{Pod: "other"})
+	n.options.Ledger.Record(enforce.ID{Pod: "other"}).Ask(enforce.Asked{Target: enforce.File("cpu.idle")}) // the journal is open from here on
+	n.options.Ledger.Record(enforce.ID{Pod: "other"}).Remove()
 	leaks := resources(t)
 
 	err := refused(errno, func() error { return w.step(n, container) })
@@ -220,7 +220,7 @@ func (w *faultyWrite) test(t *testing.T, errno syscall.Errno, code abi.Errno) {
 	if got := content(t, dir, w.file); got != w.healthy {
 		t.Errorf("without the fault the scan leaves %q, want %q", got, w.healthy)
 	}
-	v, known := n.options.Ledger.Record(w.id())[enforce.File(w.file)]
+	v, known := n.options.Ledger.Record(w.id()).Values()[enforce.File(w.file)]
 	if known != w.wished || v.Failed != nil || known && v.Read != w.healthy {
 		t.Errorf("then the record is %+v", v)
 	}
@@ -253,7 +253,7 @@ func (w *faultyWrite) wantRecord(t *testing.T, n *node, state string) {
 	n.must(err)
 	defer restarted.Close()
 	for _, l := range []*enforce.Ledger{n.options.Ledger, restarted} {
-		v, known := l.Record(w.id())[enforce.File(w.file)]
+		v, known := l.Record(w.id()).Values()[enforce.File(w.file)]
 		if w.answer != codes.OK { // no such pod is there
 			if known {
 				t.Errorf("of a refused pod is left %+v", v)
@@ -330,8 +330,8 @@ func TestContainerDiesBeforeAWrite(t *testing.T) {
 			}
 			_, err := n.call(t.Context(), "RemoveContainer", &runtimeapi.RemoveContainerRequest{ContainerId: "c1"}, &runtimeapi.RemoveContainerResponse{})
 			n.must(err)
-			if saved := openLedger(t, state).Objects(); len(saved) > 0 || n.options.Ledger.Has(w.id()) {
-				t.Errorf("of a removed container are left %v and %v", saved, n.options.Ledger.Record(w.id()))
+			if saved := openLedger(t, state).Objects(); len(saved) > 0 || n.options.Ledger.Record(w.id()).Has() {
+				t.Errorf("of a removed container are left %v and %v", saved, n.options.Ledger.Record(w.id()).Values())
 			}
 		})
 	}

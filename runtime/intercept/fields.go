@@ -65,7 +65,7 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 		return
 	}
 	id := c.Enforcer.ID(crifield.Object{Container: after.container})
-	if len(c.event.before) == 0 && (makes || !c.Ledger.Has(id)) {
+	if len(c.event.before) == 0 && (makes || !c.Ledger.Record(id).Has()) {
 		return
 	}
 	asked := c.event.origin().Fields(c.owned, abi.Container, nil)
@@ -77,7 +77,7 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 		u.Kubelet = merged(u.Sent, u.Before)
 	}
 	if makes || c.Enforcer.Known(id) { // it may have been removed since
-		c.Ledger.Updated(id, u)
+		c.Ledger.Record(id).Updated(u)
 	}
 	c.Enforcer.Lift(ctx, id.Pod)
 	if updates {
@@ -141,16 +141,16 @@ func (c *call) repeatWishes() {
 		return
 	}
 	id := c.Enforcer.ID(crifield.Object{Container: c.event.container})
-	if !c.Ledger.Has(id) {
+	if !c.Ledger.Record(id).Has() {
 		return
 	}
 	var again []plugin.Owned
 	changed := c.event.valuesBefore(abi.Container)
 	for t, kubelet := range c.event.kubeletValues() {
-		if _, ok := changed[t]; ok || !c.Ledger.Repeats(id, t, kubelet) {
+		if _, ok := changed[t]; ok || !c.Ledger.Record(id).Repeats(t, kubelet) {
 			continue
 		}
-		if w, ok := c.Ledger.Owner(id, t); ok && w.Value != kubelet {
+		if w, ok := c.Ledger.Record(id).Owner(t); ok && w.Value != kubelet {
 			if change, ok := enforce.ChangeTo(t, w.Value); ok {
 				again = append(again, plugin.Owned{Plugin: w.Plugin, Change: change})
 			}

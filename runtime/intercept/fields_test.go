@@ -30,7 +30,7 @@ func twice(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
 func (n *node) field(name string) (owner, wish, kubelet, sent string) {
 	n.t.Helper()
 	n.must(n.queue.Drain(n.t.Context()))
-	v := n.options.Ledger.Record(enforce.ID{Pod: "u1", Container: "c1"})[enforce.Field(name)]
+	v := n.options.Ledger.Record(enforce.ID{Pod: "u1", Container: "c1"}).Values()[enforce.Field(name)]
 	if len(v.Wishes) > 0 {
 		owner, wish = v.Wishes[0].Plugin, v.Wishes[0].Value
 	}

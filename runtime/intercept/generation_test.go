@@ -83,7 +83,7 @@ func TestResourcesThatAGenerationCannotWantEnd(t *testing.T) {
 		n.begin()
 		c.wish.Plugin, c.wish.Value, c.wish.At = "10-test", "70000", time.Now()
 		quota := enforce.Field("cpu_quota")
-		n.options.Ledger.Updated(enforce.ID{Pod: "u1", Container: "c1"}, enforce.Update{
+		n.options.Ledger.Record(enforce.ID{Pod: "u1", Container: "c1"}).Updated(enforce.Update{
 			Asked: []enforce.Asked{{Target: quota, Wish: c.wish}}, Before: map[enforce.Target]string{quota: "50000"}, Sent: map[enforce.Target]string{quota: "70000"},
 		})
 		m := place(abi.AllCapabilities&^abi.CapabilitySetOf(c.lacks), c.wish.Hook)
@@ -223,7 +223,7 @@ func TestEarlierGenerationEndsWhateverTheClockSays(t *testing.T) {
 	n, _, dir := running(t, func(o *intercept.Options) { o.Generations = map[string]string{"10-test": "1"} })
 	id := enforce.ID{Pod: "u1", Container: "c1"}
 	later := enforce.Wish{Plugin: "10-test", Generation: "1", Hook: abi.PostStartContainer, Value: "1", At: time.Now().Add(time.Hour)}
-	n.options.Ledger.Ask(id, enforce.Asked{Target: enforce.File("cpu.idle"), Wish: later})
+	n.options.Ledger.Record(id).Ask(enforce.Asked{Target: enforce.File("cpu.idle"), Wish: later})
 	another(&n.options)
 	n.must(n.sweep(intercept.NewSynchronized(), on(abi.Synchronize, func(context.Context, plugin.Event, *plugin.Adjustment) error { return nil })))
 	n.must(n.queue.Drain(t.Context()))

@@ -116,7 +116,7 @@ func (l *locked) Write(b []byte) (int, error) {
 
 // wish is the value that a plugin wants in a file of a container of pod u1; "" if none does.
 func (n *node) wish(container, file string) string {
-	w, _ := n.options.Ledger.Owner(enforce.ID{Pod: "u1", Container: container}, enforce.File(file))
+	w, _ := n.options.Ledger.Record(enforce.ID{Pod: "u1", Container: container}).Owner(enforce.File(file))
 	return w.Value
 }
 

@@ -41,7 +41,7 @@ func BenchmarkInstall(b *testing.B) {
 			b.Fatal(err)
 		}
 		for _, id := range o.Ledger.Objects() {
-			r := o.Ledger.Record(id)
+			r := o.Ledger.Record(id).Values()
 			if file, field := r[enforce.File("memory.high")], r[enforce.Field("cpu_quota")]; file.Read != "8388608" || field.Last != "20000" {
 				b.Fatalf("the record of %v is %+v", id, r)
 			}

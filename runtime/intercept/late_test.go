@@ -59,7 +59,7 @@ func TestHooksThatEndAfterARemovalLeaveNoRecord(t *testing.T) {
 			}
 			close(removed)
 			n.must(n.queue.Drain(t.Context()))
-			if got := n.options.Ledger.Objects(); len(got) > 1 || test.group != n.options.Ledger.Has(podU1) {
+			if got := n.options.Ledger.Objects(); len(got) > 1 || test.group != n.options.Ledger.Record(podU1).Has() {
 				t.Errorf("there are records of %v", got)
 			}
 			n.must(os.RemoveAll(dir))

@@ -309,7 +309,7 @@ func TestFieldThatShowsWhatIsInUse(t *testing.T) {
 	n.begin()
 	id, limit := enforce.ID{Pod: "u1", Container: "c1"}, enforce.Field("memory_limit_in_bytes")
 	has := kubelet
-	n.options.Ledger.Ask(id, enforce.Asked{Target: limit, Wish: enforce.Wish{Plugin: "20-next", Hook: abi.Tick, Value: field}, Has: &has})
+	n.options.Ledger.Record(id).Ask(enforce.Asked{Target: limit, Wish: enforce.Wish{Plugin: "20-next", Hook: abi.Tick, Value: field}, Has: &has})
 	n.options.Scan(t.Context())
 	put(t, dir, "memory.current", kubelet)
 	n.withdraw("10-test")

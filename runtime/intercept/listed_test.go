@@ -131,7 +131,7 @@ func replacing(t *testing.T, containers ...string) (n *node, sweeps func(want in
 		if len(told.all) != want {
 			t.Errorf("%s Synchronize was called %d times, want %d", when, len(told.all), want)
 		}
-		if _, ok := n.options.Ledger.Owner(enforce.ID{Pod: "u1", Container: "c1"}, enforce.File("cpu.idle")); ok != wish {
+		if _, ok := n.options.Ledger.Record(enforce.ID{Pod: "u1", Container: "c1"}).Owner(enforce.File("cpu.idle")); ok != wish {
 			t.Errorf("%s the earlier wish is there: %v, want %v", when, ok, wish)
 		}
 	}

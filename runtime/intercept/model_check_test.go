@@ -179,7 +179,7 @@ func (w *modelWorld) alone() {
 	}
 	w.rest()
 	for _, id := range w.options.Ledger.Objects() {
-		for target, v := range w.options.Ledger.Record(id) {
+		for target, v := range w.options.Ledger.Record(id).Values() {
 			c := w.runtime.container(id.Container)
 			field, ok := strings.CutPrefix(string(target), "field ")
 			if c != nil && c.state == runtimeapi.ContainerState_CONTAINER_EXITED || c != nil && ok && c.former[field] != nil {

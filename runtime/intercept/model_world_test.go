@@ -199,7 +199,7 @@ func (w *modelWorld) start() {
 // forget ends the wishes that are not in the records.
 func (w *modelWorld) forget(records *enforce.Ledger) {
 	lost := func(o *modelObject, id enforce.ID) {
-		record := records.Record(id)
+		record := records.Record(id).Values()
 		for target, wishes := range o.wishes {
 			o.wishes[target] = slices.DeleteFunc(wishes, func(wish modelWish) bool {
 				saved := func(has enforce.Wish) bool { return has.Plugin == wish.plugin }

@@ -352,7 +352,7 @@ func TestAnySequenceOnTheKernel(t *testing.T) {
 			w.check("without plugins")
 			w.told("without plugins")
 			if left := w.options.Ledger.Objects(); len(left) > 0 {
-				t.Errorf("the records of %v remain, %+v", left, w.options.Ledger.Record(left[0]))
+				t.Errorf("the records of %v remain, %+v", left, w.options.Ledger.Record(left[0]).Values())
 			}
 		})
 	}

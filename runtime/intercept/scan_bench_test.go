@@ -151,12 +151,12 @@ func fullContainer(b *testing.B, o Options, in tree, pod *runtimeapi.PodSandboxC
 	}
 	for file, value := range in.values {
 		wish := enforce.Wish{Plugin: "10-a", Hook: abi.Tick, Value: value, At: time.Now(), Raises: in.lifted && file == "cpu.max"}
-		o.Ledger.Ask(enforce.ID{Pod: uid, Container: id}, enforce.Asked{Target: enforce.File(file), Wish: wish})
+		o.Ledger.Record(enforce.ID{Pod: uid, Container: id}).Ask(enforce.Asked{Target: enforce.File(file), Wish: wish})
 	}
 	<-o.Enforcer.Reconcile(b.Context(), enforce.ID{Pod: uid, Container: id})
 	for file, value := range in.values {
 		held, err := in.fs.Read(filepath.Join(pod.Linux.CgroupParent, id), file)
-		if v := o.Ledger.Record(enforce.ID{Pod: uid, Container: id})[enforce.File(file)]; err != nil || v.Failed != nil || held != value {
+		if v := o.Ledger.Record(enforce.ID{Pod: uid, Container: id}).Values()[enforce.File(file)]; err != nil || v.Failed != nil || held != value {
 			b.Fatalf("%s is %q, %v, want %q; the record is %+v", file, held, err, value, v)
 		}
 	}

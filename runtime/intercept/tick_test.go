@@ -63,7 +63,7 @@ func (v *visitor) call(_ context.Context, ev plugin.Event, adj *plugin.Adjustmen
 }
 
 func (n *node) tickedField(container, field string) string {
-	w, _ := n.options.Ledger.Owner(enforce.ID{Pod: "u" + container[1:2], Container: container}, enforce.Field(field))
+	w, _ := n.options.Ledger.Record(enforce.ID{Pod: "u" + container[1:2], Container: container}).Owner(enforce.Field(field))
 	return w.Value
 }
 

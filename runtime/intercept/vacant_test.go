@@ -35,7 +35,7 @@ func (n *node) removeSandbox(id string) {
 
 // kubelets is what the ledger has as kubelet's memory.high of pod u1.
 func (n *node) kubelets() string {
-	if v := n.options.Ledger.Record(podU1)[enforce.File("memory.high")].Kubelet; v != nil {
+	if v := n.options.Ledger.Record(podU1).Values()[enforce.File("memory.high")].Kubelet; v != nil {
 		return *v
 	}
 	return "not known"
@@ -72,8 +72,8 @@ func TestRecordOfAPodOutlivesItsSandboxes(t *testing.T) {
 	}
 	n.removeSandbox("pod3")
 	n.withdraw("10-test")
-	if got := content(t, dir, "memory.high"); got != "777" || n.options.Ledger.Has(podU1) {
-		t.Errorf("without the plugin memory.high is %s, and the record %v", got, n.options.Ledger.Record(podU1))
+	if got := content(t, dir, "memory.high"); got != "777" || n.options.Ledger.Record(podU1).Has() {
+		t.Errorf("without the plugin memory.high is %s, and the record %v", got, n.options.Ledger.Record(podU1).Values())
 	}
 }
 
@@ -105,13 +105,13 @@ func TestRecordOfAPodEndsWithItsCgroup(t *testing.T) {
 			n, _, dir := highOfPod(t)
 			n.runSandbox("pod1")
 			n.removeSandbox("pod1")
-			if !n.options.Ledger.Has(podU1) {
+			if !n.options.Ledger.Record(podU1).Has() {
 				t.Fatal("the record is gone before the cgroup")
 			}
 			n.must(os.RemoveAll(dir))
 			seen(n)
-			if n.options.Ledger.Has(podU1) {
-				t.Errorf("the record is %v", n.options.Ledger.Record(podU1))
+			if n.options.Ledger.Record(podU1).Has() {
+				t.Errorf("the record is %v", n.options.Ledger.Record(podU1).Values())
 			}
 		})
 	}
@@ -119,7 +119,7 @@ func TestRecordOfAPodEndsWithItsCgroup(t *testing.T) {
 	n.runSandbox("pod1")
 	n.must(os.RemoveAll(dir))
 	n.removeSandbox("pod1")
-	if n.options.Ledger.Has(podU1) {
+	if n.options.Ledger.Record(podU1).Has() {
 		t.Error("the record has outlived the last sandbox and the cgroup")
 	}
 }
@@ -138,8 +138,8 @@ func TestRecordOfAPodWithoutASandboxAfterARestart(t *testing.T) {
 	}
 	n.must(os.RemoveAll(dir))
 	m.options.Scan(t.Context())
-	if m.options.Ledger.Has(podU1) {
-		t.Errorf("the record is %v", m.options.Ledger.Record(podU1))
+	if m.options.Ledger.Record(podU1).Has() {
+		t.Errorf("the record is %v", m.options.Ledger.Record(podU1).Values())
 	}
 }
 
@@ -198,14 +198,14 @@ func TestRecordOfAContainerWhosePodHasAnotherName(t *testing.T) {
 	now := enforce.ID{Pod: "/docker/happy_bell/0", Container: "c1"}
 	l := openLedger(t, state)
 	n, _, dir := running(t, withLedger(l))
-	l.Move(enforce.ID{Pod: "u1", Container: "c1"}, old.Pod)
+	l.Record(enforce.ID{Pod: "u1", Container: "c1"}).Move(old.Pod)
 	config := podConfig()
 	config.Metadata = &runtimeapi.PodSandboxMetadata{Name: "happy_bell", Namespace: "docker"}
 	n.store.Observe(nil, &runtimeapi.RunPodSandboxRequest{Config: config}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
 	for range 2 {
 		n.options.Ledger = openLedger(t, state)
 		n.options.Resync(t.Context())
-		if l := n.options.Ledger; !l.Has(now) || l.Has(old) {
+		if l := n.options.Ledger; !l.Record(now).Has() || l.Record(old).Has() {
 			t.Fatalf("the records are those of %v, want %v", l.Objects(), now)
 		}
 	}
@@ -218,7 +218,7 @@ func TestRecordOfAContainerWhosePodHasAnotherName(t *testing.T) {
 // The records of a sandbox's containers end with it.
 func TestRecordsOfContainersEndWithTheirSandbox(t *testing.T) {
 	n, _, _ := running(t)
-	n.options.Ledger.Ask(podU1, enforce.Asked{Target: enforce.File("memory.high"), Wish: enforce.Wish{Plugin: "10-test", Value: "8192000"}})
+	n.options.Ledger.Record(podU1).Ask(enforce.Asked{Target: enforce.File("memory.high"), Wish: enforce.Wish{Plugin: "10-test", Value: "8192000"}})
 	n.options.Scan(t.Context())
 	n.removeSandbox("pod1")
 	if got := n.options.Ledger.Objects(); len(got) != 1 || got[0] != podU1 {

@@ -41,7 +41,7 @@ func TestUndoOfNiceIsExact(t *testing.T) {
 	n.begin()
 	put(t, dir, "cpu.weight", "33") // as the kernel shows it then
 	n.withdraw("10-test")
-	if got := content(t, dir, "cpu.weight"); got != "59" || n.options.Ledger.Has(enforce.ID{Pod: "u1", Container: "c1"}) {
+	if got := content(t, dir, "cpu.weight"); got != "59" || n.options.Ledger.Record(enforce.ID{Pod: "u1", Container: "c1"}).Has() {
 		t.Errorf("cpu.weight is %s, want 59", got)
 	}
 }
@@ -64,7 +64,7 @@ func TestOnePluginSetsBothViewsOfTheWeight(t *testing.T) {
 	m := n.with(withCgroups(fs), on(abi.PreUpdateContainerResources, write(abi.Container, "cpu.weight", "300")))
 	m.must(m.updateC1(&runtimeapi.LinuxContainerResources{CpuQuota: 50_000}))
 	if got := content(t, dir, "cpu.weight"); got != "300" || n.wish("c1", "cpu.weight.nice") != "" || n.wish("c1", "cpu.weight") != "300" {
-		t.Errorf("cpu.weight is %s, and the records are %v", got, n.options.Ledger.Record(enforce.ID{Pod: "u1", Container: "c1"}))
+		t.Errorf("cpu.weight is %s, and the records are %v", got, n.options.Ledger.Record(enforce.ID{Pod: "u1", Container: "c1"}).Values())
 	}
 	for range 8 {
 		n.options.Scan(t.Context())

@@ -200,7 +200,7 @@ func TestWithdrawnInATick(t *testing.T) {
 			t.Errorf("%s is to have %q, want %q", c, got, want)
 		}
 	}
-	if v := n.options.Ledger.Record(enforce.ID{Pod: "u1", Container: "p1-c1"})[enforce.Field("cpu_quota")]; v.Last == "20000" {
+	if v := n.options.Ledger.Record(enforce.ID{Pod: "u1", Container: "p1-c1"}).Values()[enforce.Field("cpu_quota")]; v.Last == "20000" {
 		t.Errorf("the runtime still has the quota: %+v", v)
 	}
 }

@@ -241,7 +241,7 @@ func (s *Simulator) hold() {
 		return
 	}
 	s.held.Wishes(func(id enforce.ID, t enforce.Target, w enforce.Wish) {
-		s.options.Ledger.Ask(id, enforce.Asked{Target: t, Wish: w})
+		s.options.Ledger.Record(id).Ask(enforce.Asked{Target: t, Wish: w})
 	})
 }
 
