@@ -17,11 +17,15 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
+// explainer tells what is enforced.
+type explainer struct{ *Enforcer }
+
 // Explain tells which values the pod, or one container of it, has that the text names, in the
 // form explain.Form: from the ledger, the store and the kernel. An error of the text is an
 // *explain.Error.
 func (e *Enforcer) Explain(ctx context.Context, text string) (*explain.Report, error) {
-	all := e.newest()
+	x := explainer{e}
+	all := x.newest()
 	var names []explain.Name
 	for _, p := range all {
 		pod := nameInReport(p.Config)
@@ -37,7 +41,7 @@ func (e *Enforcer) Explain(ctx context.Context, text string) (*explain.Report, e
 	r := &explain.Report{Pods: []explain.Pod{}}
 	for _, p := range all {
 		if n := nameInReport(p.Config); n.Namespace == meant.Namespace && n.Pod == meant.Pod {
-			r.Pods = append(r.Pods, e.explainPod(ctx, p, meant.Container))
+			r.Pods = append(r.Pods, x.explainPod(ctx, p, meant.Container))
 		}
 	}
 	return r, nil
@@ -48,7 +52,7 @@ func nameInReport(config *runtimeapi.PodSandboxConfig) explain.Name {
 }
 
 // newest are the newest sandboxes of all pods.
-func (e *Enforcer) newest() (all []pods.Pod) {
+func (e explainer) newest() (all []pods.Pod) {
 	seen := map[string]bool{}
 	for _, p := range e.Store.Pods() {
 		uid := UID(p.Config)
@@ -82,7 +86,7 @@ func newestOf(all []pods.Container) []pods.Container {
 }
 
 // explainPod explains a pod with its containers, or with the one of this name.
-func (e *Enforcer) explainPod(ctx context.Context, p pods.Pod, container string) explain.Pod {
+func (e explainer) explainPod(ctx context.Context, p pods.Pod, container string) explain.Pod {
 	meta, pod := p.Config.GetMetadata(), crifield.PodOf(p)
 	x := explain.Pod{Namespace: meta.GetNamespace(), Name: meta.GetName(), UID: meta.GetUid(), Containers: []explain.Container{}}
 	x.ID, x.State, x.Running = p.ID, short(p.State.String()), true // kubelet keeps a pod's cgroup for its next sandbox
@@ -101,7 +105,8 @@ func (e *Enforcer) explainPod(ctx context.Context, p pods.Pod, container string)
 		old := c.CgroupParent == "" // it was not seen to be created, so that the file may have had it
 		own := crifield.Object{Container: crifield.ContainerOf(c)}
 		e.explainObject(ctx, &y.Object, own, c.Config.GetLinux().GetResources(), reason != nil && old)
-		for _, l := range e.ownLimits(ctx, e.ID(own)) {
+		id := e.ID(own)
+		for _, l := range e.limitsOf(id.Pod).own(ctx, id.Container) {
 			y.Capped = fmt.Sprintf("the pod has resources of its own, so that its %s is not lifted from %s for %s", l.file, l.value, l.plugin)
 		}
 		x.Containers = append(x.Containers, y)
@@ -114,7 +119,7 @@ func short(state string) string { return strings.ToLower(state[strings.LastIndex
 
 // explainObject has the values of an object in x. has are the resources that the runtime has. unowned says that
 // the object has values whose owner and whose value of kubelet are not known.
-func (e *Enforcer) explainObject(
+func (e explainer) explainObject(
 	ctx context.Context, x *explain.Object, o crifield.Object, has *runtimeapi.LinuxContainerResources, unowned bool,
 ) {
 	id := e.ID(o)
@@ -166,7 +171,7 @@ type groupState struct {
 
 // kernelOf reads what the kernel holds, and notes in x where that is, or why it is not known. The
 // caller closes it.
-func (e *Enforcer) kernelOf(ctx context.Context, x *explain.Object, id ID, o crifield.Object) (s groupState) {
+func (e explainer) kernelOf(ctx context.Context, x *explain.Object, id ID, o crifield.Object) (s groupState) {
 	if !x.Running {
 		return s
 	}
@@ -174,7 +179,7 @@ func (e *Enforcer) kernelOf(ctx context.Context, x *explain.Object, id ID, o cri
 		x.Unread = "cgroup-root is empty"
 		return s
 	}
-	group, err := e.groupOf(ctx, id, o)
+	group, err := e.of(id).groupOf(ctx, o)
 	if err != nil {
 		x.Unread = err.Error()
 		return s
@@ -192,7 +197,7 @@ func (e *Enforcer) kernelOf(ctx context.Context, x *explain.Object, id ID, o cri
 
 // hasEnded reports whether an object without a cgroup has ended, and notes that in x. Nothing tells the
 // store that a container has ended by itself, so that the runtime is asked.
-func (e *Enforcer) hasEnded(ctx context.Context, x *explain.Object, o crifield.Object) bool {
+func (e explainer) hasEnded(ctx context.Context, x *explain.Object, o crifield.Object) bool {
 	ended := o.Pod != nil && o.Pod.State == "notready"
 	if o.Container != nil {
 		ctx, cancel := context.WithTimeout(ctx, readTime)

@@ -68,19 +68,19 @@ func (e *Enforcer) containerGroup(ctx context.Context, c *crifield.Container) (s
 
 // read finds the cgroup of an object and reads files of it. Where files were written last is right
 // if one can be read there, since a cgroup never moves. The caller closes the group.
-func (e *Enforcer) read(ctx context.Context, id ID, o crifield.Object, files []string) (g groupFiles) {
-	group := e.Ledger.Record(id).Group()
+func (w work) read(ctx context.Context, o crifield.Object, files []string) (g groupFiles) {
+	group := w.record.Group()
 	if group != "" {
-		g.Group = e.Cgroups.Group(group)
+		g.Group = w.Cgroups.Group(group)
 		if g.held = heldFiles(g.Group, files); len(g.held) > 0 {
 			return g
 		}
 		g.Close()
 	}
-	group, g.none = e.groupOf(ctx, id, o)
-	g.Group = e.Cgroups.Group(group)
+	group, g.none = w.groupOf(ctx, o)
+	g.Group = w.Cgroups.Group(group)
 	if g.none == nil {
-		e.Ledger.Record(id).Located(group)
+		w.record.Located(group)
 		g.held = heldFiles(g.Group, files)
 	}
 	return g
@@ -106,12 +106,12 @@ func heldFiles(g *cgroup.Group, files []string) Held {
 
 // groupOf returns the cgroup of an object: where its files were written last, if that is there,
 // since a cgroup never moves.
-func (e *Enforcer) groupOf(ctx context.Context, id ID, o crifield.Object) (string, error) {
-	if group := e.Ledger.Record(id).Group(); group != "" && !e.Cgroups.Gone(group) {
+func (w work) groupOf(ctx context.Context, o crifield.Object) (string, error) {
+	if group := w.record.Group(); group != "" && !w.Cgroups.Gone(group) {
 		return group, nil
 	}
 	if o.Pod == nil && o.Container == nil {
 		return "", errNoGroup
 	}
-	return e.Group(ctx, o)
+	return w.Group(ctx, o)
 }

@@ -43,8 +43,8 @@ type line struct {
 
 // text is the line of an object as it was saved last, without its end. It is kept, so that no change waits long for a journal that is
 // written anew.
-func (l *Ledger) text(id ID) (text []byte, err error) {
-	o := l.find(id)
+func (r Record) text() (text []byte, err error) {
+	id, o := r.id, r.l.find(r.id)
 	if o == nil {
 		return json.Marshal(line{Version: stateVersion, Pod: id.Pod, Container: id.Container})
 	}
@@ -64,7 +64,7 @@ func (l *Ledger) texts() iter.Seq2[[]byte, error] {
 		}
 		for uid, p := range l.pods {
 			for container := range p.objects {
-				if !yield(l.text(ID{uid, container})) {
+				if !yield(l.Record(ID{uid, container}).text()) {
 					return
 				}
 			}
@@ -75,51 +75,69 @@ func (l *Ledger) texts() iter.Seq2[[]byte, error] {
 // save has the journal say what is known of objects. A failure is an event, once until it succeeds again: the values are
 // written nevertheless. The next change, or Release, tries again. The caller has the lock.
 func (l *Ledger) save(ids ...ID) {
-	if l.dir == "" || l.away || l.append(ids) {
+	if l.journal.dir == "" || l.append(ids) {
 		return
 	}
-	err := l.rewrite()
+	err := l.journal.rewrite(l.texts())
 	if err != nil && l.unsaved == nil {
 		l.observer.Observe(context.Background(), &observe.StateNotSaved{File: journalFile, Err: err})
 	}
 	l.unsaved = err
 }
 
-// append adds the lines of objects to the journal. It reports false if that has to be written anew: it is too long, somebody
-// has removed it, or nothing can be added.
+// append adds the lines of objects to the journal, or reports false if that has to be written anew.
 func (l *Ledger) append(ids []ID) bool {
-	if l.journal == nil || l.size > l.most {
-		return false
-	}
-	if info, err := l.journal.Stat(); err != nil || info.Sys().(*syscall.Stat_t).Nlink == 0 {
+	if !l.journal.open() {
 		return false
 	}
 	var lines []byte
 	for _, id := range ids {
-		text, err := l.text(id)
+		text, err := l.Record(id).text()
 		if err != nil {
 			return false
 		}
 		lines = append(append(lines, text...), '\n')
 	}
-	if _, err := l.journal.Write(lines); err != nil {
-		l.journal.Truncate(l.size) // a part of them may be there, and be all that is left if the journal cannot be written anew
+	return l.journal.write(lines)
+}
+
+// journal is the file of the records.
+type journal struct {
+	dir  string   // its directory; empty: the records are only in memory, or another process has the directory
+	file *os.File // changes are added to it; nil: the next one writes it anew
+	size int64    // in bytes
+	most int64    // the size from which on it is written anew
+}
+
+// open reports whether changes can be added: it is not too long, and nobody has removed it.
+func (j *journal) open() bool {
+	if j.file == nil || j.size > j.most {
 		return false
 	}
-	l.size += int64(len(lines))
+	info, err := j.file.Stat()
+	return err == nil && info.Sys().(*syscall.Stat_t).Nlink > 0
+}
+
+// write adds lines, or reports false.
+func (j *journal) write(lines []byte) bool {
+	if _, err := j.file.Write(lines); err != nil {
+		j.file.Truncate(j.size) // a part of them may be there, and be all that is left if the journal cannot be written anew
+		return false
+	}
+	j.size += int64(len(lines))
 	return true
 }
 
 // rewrite writes a journal beside the one that is there, and puts it in its place.
-func (l *Ledger) rewrite() error {
-	l.leave()
-	name := filepath.Join(l.dir, journalFile)
+func (j *journal) rewrite(texts iter.Seq2[[]byte, error]) error {
+	j.leave()
+	name := filepath.Join(j.dir, journalFile)
 	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriterSize(f, slack)
-	for text, failed := range l.texts() {
+	for text, failed := range texts {
 		if err = failed; err != nil {
 			break
 		}
@@ -133,20 +151,20 @@ func (l *Ledger) rewrite() error {
 		err = os.Rename(name+".new", name)
 	}
 	if err == nil {
-		l.size, err = f.Seek(0, io.SeekCurrent)
+		j.size, err = f.Seek(0, io.SeekCurrent)
 	}
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	l.journal, l.most = f, 2*l.size+slack
+	j.file, j.most = f, 2*j.size+slack
 	return nil
 }
 
 // leave closes the journal. The next change writes it anew.
-func (l *Ledger) leave() {
-	if l.journal != nil {
-		l.journal.Close() // what was written is in the file
-		l.journal = nil
+func (j *journal) leave() {
+	if j.file != nil {
+		j.file.Close() // what was written is in the file
+		j.file = nil
 	}
 }
 
@@ -154,7 +172,7 @@ func (l *Ledger) leave() {
 // read, and the records stay as they are.
 func (l *Ledger) load(ctx context.Context) error {
 	own := func(info fs.FileInfo) error { return regular.Own(info, 0o022) }
-	f, err := regular.Open(filepath.Join(l.dir, journalFile), maxJournal, own)
+	f, err := regular.Open(filepath.Join(l.journal.dir, journalFile), maxJournal, own)
 	read := NewLedger()
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // nothing is known

@@ -2,7 +2,6 @@ package enforce
 
 import (
 	"cmp"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -82,17 +81,13 @@ type Failure struct {
 // restart of the proxy loses none. Its methods are safe for concurrent use.
 type Ledger struct {
 	observer observe.Observer
-	dir      string // of the journal; empty: the records are only in memory
 
 	mu      sync.Mutex
 	pods    map[string]*pod  // by UID
 	ignored map[string]error // why lines of the journal were ignored, by the UIDs of pods; "": that is not known
 
-	away    bool     // another process has the state directory, in which nothing is written
-	journal *os.File // changes are added to it; nil: the next one writes it anew
-	size    int64    // of the journal in bytes
-	most    int64    // the size from which on it is written anew
-	unsaved error    // why the last change could not be saved
+	journal journal
+	unsaved error // why the last change could not be saved
 }
 
 // pod is the record of a pod and its containers.

@@ -26,26 +26,34 @@ func (e *Enforcer) Lift(ctx context.Context, uid string) Queued {
 	return e.queue(ctx, []ID{{Pod: uid}}, "a change of a container's limit")
 }
 
-// decideLimits has the ledger note which limits of a pod are lifted.
+// podLimits are the limits of a pod's cgroup.
+type podLimits struct {
+	*Enforcer
+	uid string
+}
+
+func (e *Enforcer) limitsOf(uid string) podLimits { return podLimits{e, uid} }
+
+// decide has the ledger note which limits of the pod are lifted.
 // While the store lacks one of the containers, as before it is filled, or knows it by a
 // list alone, what limits kubelet gave it is not known: all stays as it is.
-func (e *Enforcer) decideLimits(ctx context.Context, uid string) {
-	raised, lifted := e.Ledger.Raised(uid), e.Ledger.Lifted(uid)
+func (p podLimits) decide(ctx context.Context) {
+	raised, lifted := p.Ledger.Raised(p.uid), p.Ledger.Lifted(p.uid)
 	nothing := len(raised) == 0 && len(lifted) == 0
-	if nothing || e.Cgroups.Version() != 2 {
+	if nothing || p.Cgroups.Version() != 2 {
 		return
 	}
-	if slices.ContainsFunc(raised, func(r Raised) bool { return !e.described(r.Container) }) {
+	if slices.ContainsFunc(raised, func(r Raised) bool { return !p.described(r.Container) }) {
 		return
 	}
-	raised = slices.DeleteFunc(raised, func(r Raised) bool { return !e.live(ctx, r.Container) })
+	raised = slices.DeleteFunc(raised, func(r Raised) bool { return !p.live(ctx, r.Container) })
 	for _, file := range []string{rules.CPUMax, rules.MemoryMax} {
-		pod := e.podLimit(ctx, uid, file)
-		wish := e.lift(file, uid, pod, raised)
-		if wish.Plugin != "" && !slices.Contains(lifted, file) && !e.isSum(uid, file, pod) {
-			wish = Wish{} // see ownLimits
+		pod := p.kubelets(ctx, file)
+		wish := p.lift(file, pod, raised)
+		if wish.Plugin != "" && !slices.Contains(lifted, file) && !p.isSum(file, pod) {
+			wish = Wish{} // see own
 		}
-		e.Ledger.Lift(uid, file, wish)
+		p.Ledger.Lift(p.uid, file, wish)
 	}
 }
 
@@ -63,9 +71,10 @@ func (e *Enforcer) PodLimit(ctx context.Context, id ID, pod *crifield.Pod, file 
 	return value
 }
 
-func (e *Enforcer) podLimit(ctx context.Context, uid, file string) rules.Limit {
-	pod, _ := e.pod(uid)
-	return rules.ParseLimit(file, e.PodLimit(ctx, ID{Pod: uid}, pod, file))
+// kubelets is kubelet's limit.
+func (p podLimits) kubelets(ctx context.Context, file string) rules.Limit {
+	pod, _ := p.pod(p.uid)
+	return rules.ParseLimit(file, p.PodLimit(ctx, ID{Pod: p.uid}, pod, file))
 }
 
 // described reports whether the store has a container's resources, or knows that it has ended.
@@ -88,16 +97,16 @@ func (e *Enforcer) live(ctx context.Context, id string) bool {
 	return err != nil || !e.Cgroups.Gone(group)
 }
 
-// lift is the wish for a limit of a pod one of whose containers has a higher one; the zero Wish if no container has,
+// lift is the wish for a limit of the pod one of whose containers has a higher one; the zero Wish if no container has,
 // or the pod has no limit. Of memory it is the node's, and not "max": kubelet reads that as -1, and each
 // resize is growth to it, which it makes without a look at what is in use.
-func (e *Enforcer) lift(file, uid string, pod rules.Limit, raised []Raised) (wish Wish) {
+func (p podLimits) lift(file string, pod rules.Limit, raised []Raised) (wish Wish) {
 	plugins := map[string]bool{}
 	for _, r := range raised {
 		if limitFile(r.Target) != file || pod.Amount <= 0 {
 			continue
 		}
-		_, wanted := e.limitsOf(ID{Pod: uid, Container: r.Container}, file, raised)
+		_, wanted := p.ofContainer(r.Container, file, raised)
 		unlimited := wanted.Amount <= 0 && r.Target != fieldTarget(abi.Resources+abi.CPUPeriod, "")
 		if !unlimited && !wanted.Above(pod) {
 			continue
@@ -112,7 +121,7 @@ func (e *Enforcer) lift(file, uid string, pod rules.Limit, raised []Raised) (wis
 	}
 	lifted := rules.Limit{Period: pod.Period}
 	if file == rules.MemoryMax {
-		lifted.Amount = e.Node.Load().Memory
+		lifted.Amount = p.Node.Load().Memory
 	}
 	wish.Plugin, wish.Value = strings.Join(slices.Sorted(maps.Keys(plugins)), ", "), lifted.Text(file)
 	return wish
@@ -121,16 +130,16 @@ func (e *Enforcer) lift(file, uid string, pod rules.Limit, raised []Raised) (wis
 // ownLimit is a limit of a pod that is not lifted, since the pod has resources of its own.
 type ownLimit struct{ file, value, plugin string }
 
-// ownLimits returns those that a container has a higher one than.
-func (e *Enforcer) ownLimits(ctx context.Context, id ID) (all []ownLimit) {
-	raised := slices.DeleteFunc(e.Ledger.Raised(id.Pod), func(r Raised) bool { return r.Container != id.Container })
+// own returns those that a container has a higher one than.
+func (p podLimits) own(ctx context.Context, container string) (all []ownLimit) {
+	raised := slices.DeleteFunc(p.Ledger.Raised(p.uid), func(r Raised) bool { return r.Container != container })
 	if len(raised) == 0 {
 		return nil
 	}
-	lifted := e.Ledger.Lifted(id.Pod)
+	lifted := p.Ledger.Lifted(p.uid)
 	for _, file := range []string{rules.CPUMax, rules.MemoryMax} {
-		pod := e.podLimit(ctx, id.Pod, file)
-		if wish := e.lift(file, id.Pod, pod, raised); wish.Plugin != "" && !slices.Contains(lifted, file) {
+		pod := p.kubelets(ctx, file)
+		if wish := p.lift(file, pod, raised); wish.Plugin != "" && !slices.Contains(lifted, file) {
 			all = append(all, ownLimit{file, pod.Text(file), wish.Plugin})
 		}
 	}
@@ -153,10 +162,10 @@ func limitFile(t Target) string {
 	return ""
 }
 
-// limitsOf returns a container's limit as kubelet wants it, and as plugins do.
-func (e *Enforcer) limitsOf(id ID, file string, raised []Raised) (kubelet, wanted rules.Limit) {
-	record := e.Ledger.Record(id).Values()
-	c, _ := e.Store.Container(id.Container)
+// ofContainer returns a container's limit as kubelet wants it, and as plugins do.
+func (p podLimits) ofContainer(container, file string, raised []Raised) (kubelet, wanted rules.Limit) {
+	record := p.Ledger.Record(ID{p.uid, container}).Values()
+	c, _ := p.Store.Container(container)
 	now := crifield.Object{Container: crifield.ContainerOf(c)}
 	number := func(f abi.Field) (kubelet, wanted int64) {
 		t := fieldTarget(abi.Resources+f, "")
@@ -166,7 +175,7 @@ func (e *Enforcer) limitsOf(id ID, file string, raised []Raised) (kubelet, wante
 			kubelet, _ = strconv.ParseInt(*v.Kubelet, 10, 64)
 		}
 		for _, r := range raised {
-			if r.Container != id.Container || r.Target != t {
+			if r.Container != container || r.Target != t {
 				continue
 			}
 			if n, err := strconv.ParseInt(r.Wish.Value, 10, 64); err == nil && (n > wanted || n <= 0) {
@@ -184,20 +193,20 @@ func (e *Enforcer) limitsOf(id ID, file string, raised []Raised) (kubelet, wante
 		kubelet.Period, wanted.Period = cmp.Or(kubelet.Period, rules.DefaultPeriod), cmp.Or(wanted.Period, rules.DefaultPeriod)
 	}
 	for _, r := range raised { // a file, or a key of unified, counts more than the fields
-		if r.Container == id.Container && (r.Target == File(file) || r.Target == fieldTarget(abi.Resources+abi.Unified, file)) {
+		if r.Container == container && (r.Target == File(file) || r.Target == fieldTarget(abi.Resources+abi.Unified, file)) {
 			wanted = rules.ParseLimit(file, r.Wish.Value)
 		}
 	}
 	return kubelet, wanted
 }
 
-// isSum reports whether a limit of a pod may be the sum of those of its containers and its overhead.
+// isSum reports whether a limit of the pod may be the sum of those of its containers and its overhead.
 // It has no less than those that run or are about to need, and no more than the newest of each name: init
 // containers have ended, and others may be about to start again. With resources of the pod's own
 // (KEP-2837), the limit is no sum: CRI does not tell of them. kubelet gives each container a limit
 // where the pod has one, but for ephemeral ones.
-func (e *Enforcer) isSum(uid, file string, limit rules.Limit) bool {
-	pod, known := e.pod(uid)
+func (p podLimits) isSum(file string, limit rules.Limit) bool {
+	pod, known := p.pod(p.uid)
 	if !known {
 		return false
 	}
@@ -207,8 +216,8 @@ func (e *Enforcer) isSum(uid, file string, limit rules.Limit) bool {
 	if file == rules.MemoryMax {                  // the kernel has whole pages
 		unit = int64(os.Getpagesize())
 	}
-	for _, c := range newestOf(e.Store.Containers(pod.ID)) {
-		part, _ := e.limitsOf(ID{Pod: uid, Container: c.ID}, file, nil)
+	for _, c := range newestOf(p.Store.Containers(pod.ID)) {
+		part, _ := p.ofContainer(c.ID, file, nil)
 		if part.Amount <= 0 {
 			continue
 		}

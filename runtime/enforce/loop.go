@@ -121,31 +121,40 @@ func (e *Enforcer) Reconcile(ctx context.Context, id ID) (done <-chan struct{}) 
 		}
 	}
 	ctx = context.WithoutCancel(ctx)
-	return e.Queue.Reconcile(key, func() []<-chan struct{} { return e.reconcile(ctx, id) })
+	return e.Queue.Reconcile(key, func() []<-chan struct{} { return e.of(id).reconcile(ctx) })
 }
+
+// work is what is done to one object.
+type work struct {
+	*Enforcer
+	id     ID
+	record Record
+}
+
+func (e *Enforcer) of(id ID) work { return work{e, id, e.Ledger.Record(id)} }
 
 // reconcile has an object be what its record says: files are written, and the runtime is sent the fields that it should
 // have and has not, in one update. What fails is due again with the next call or scan. The limits of its pod follow.
-func (e *Enforcer) reconcile(ctx context.Context, id ID) (pod Queued) {
+func (w work) reconcile(ctx context.Context) (pod Queued) {
 	defer func() {
 		if r := recover(); r != nil {
 			const during = "a comparison of values with what is"
-			obj := e.objectOf(id, crifield.Object{})
-			e.Observer.Observe(ctx, &observe.Panicked{During: during, Object: obj, Panic: fmt.Sprint(r), Stack: string(debug.Stack())})
+			obj := w.objectOf(crifield.Object{})
+			w.Observer.Observe(ctx, &observe.Panicked{During: during, Object: obj, Panic: fmt.Sprint(r), Stack: string(debug.Stack())})
 		}
 	}()
-	why := e.Ledger.Record(id).Look()
-	if id.Container == "" {
-		e.repairPod(ctx, id, why)
+	why := w.record.Look()
+	if w.id.Container == "" {
+		w.repairPod(ctx, why)
 		return nil
 	}
-	e.repairContainer(ctx, id, why)
+	w.repairContainer(ctx, why)
 	sent := false
-	if why != Scan || !e.Ledger.Record(id).Rests() {
-		sent = e.update(ctx, id)
+	if why != Scan || !w.record.Rests() {
+		sent = w.update(ctx)
 	}
 	if why == Scan && !sent { // the scan looks at the pod
 		return nil
 	}
-	return e.Lift(ctx, id.Pod)
+	return w.Lift(ctx, w.id.Pod)
 }

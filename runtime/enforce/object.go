@@ -64,15 +64,15 @@ func (e *Enforcer) Sandbox(of ID) (id string, ok bool) {
 }
 
 // objectOf names an object of the ledger for an event.
-func (e *Enforcer) objectOf(id ID, o crifield.Object) (a observe.Object) {
+func (w work) objectOf(o crifield.Object) (a observe.Object) {
 	pod := o.Pod
 	if o.Container != nil {
 		a.Container, a.ContainerID = o.Container.Config.GetMetadata().GetName(), o.Container.ID
-		if p, ok := e.Store.Pod(o.Container.PodID); ok {
+		if p, ok := w.Store.Pod(o.Container.PodID); ok {
 			pod = crifield.PodOf(p)
 		}
-	} else if a.ContainerID = id.Container; pod == nil {
-		a.PodID = id.Pod
+	} else if a.ContainerID = w.id.Container; pod == nil {
+		a.PodID = w.id.Pod
 	}
 	if pod != nil {
 		meta := pod.Config.GetMetadata()
@@ -114,18 +114,18 @@ func (e *Enforcer) hasGroup(group string) bool { return e.Cgroups != nil && !e.C
 
 // vacant reports whether a pod has lost its last sandbox and has no other one yet. The store alone
 // knows of a sandbox that was made while no call was intercepted.
-func (e *Enforcer) vacant(id ID) bool {
-	return e.Ledger.Record(id).Vacant() && !e.Known(id)
+func (w work) vacant() bool {
+	return w.record.Vacant() && !w.Known(w.id)
 }
 
 // dropGone drops the record of a pod without a sandbox if its cgroup is gone, and reports that.
-func (e *Enforcer) dropGone(id ID) bool {
-	gone := e.vacant(id) && !e.hasGroup(e.Ledger.Record(id).Group())
+func (w work) dropGone() bool {
+	gone := w.vacant() && !w.hasGroup(w.record.Group())
 	if gone {
-		e.Ledger.Record(id).Remove()
+		w.record.Remove()
 	}
 	return gone
 }
 
 // Reuse drops the record of a pod whose cgroup is gone, before another sandbox of it is made.
-func (e *Enforcer) Reuse(uid string) { e.dropGone(ID{Pod: uid}) }
+func (e *Enforcer) Reuse(uid string) { e.of(ID{Pod: uid}).dropGone() }

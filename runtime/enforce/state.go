@@ -20,7 +20,7 @@ import (
 // there. It writes nothing before the first change. The caller closes the ledger.
 func OpenLedger(ctx context.Context, dir string, observer observe.Observer) (*Ledger, error) {
 	l := NewLedger()
-	l.observer, l.dir = observer, dir
+	l.observer, l.journal.dir = observer, dir
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return nil, fmt.Errorf("making the directory: %w", err)
 	}
@@ -41,8 +41,8 @@ func OpenLedger(ctx context.Context, dir string, observer observe.Observer) (*Le
 func (l *Ledger) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.leave()
-	l.away = true
+	l.journal.leave()
+	l.journal.dir = ""
 	return nil
 }
 

@@ -96,7 +96,7 @@ func (e *Enforcer) keepFile(
 			return // there is no such file, or the container has ended
 		}
 		if err := e.Cgroups.Write(ctx, group, file, before); err != nil {
-			e.Observer.Observe(ctx, &observe.RestoreFailed{Object: e.objectOf(e.ID(own), own), Err: err})
+			e.Observer.Observe(ctx, &observe.RestoreFailed{Object: e.of(e.ID(own)).objectOf(own), Err: err})
 		}
 	}
 }

@@ -37,14 +37,14 @@ func (f fieldChanges) resources() *runtimeapi.LinuxContainerResources {
 }
 
 // due returns what the runtime is to be sent of a container: no more once that has ended. What CRI cannot say stays.
-func (e *Enforcer) due(id ID) fieldChanges {
+func (w work) due() fieldChanges {
 	due := fieldChanges{}
-	if c, ok := e.Store.Container(id.Container); ok && c.State == runtimeapi.ContainerState_CONTAINER_EXITED {
+	if c, ok := w.Store.Container(w.id.Container); ok && c.State == runtimeapi.ContainerState_CONTAINER_EXITED {
 		return due
 	}
-	for t, value := range e.Ledger.Record(id).Resets() {
+	for t, value := range w.record.Resets() {
 		send := resetTo
-		if _, wish := e.Ledger.Record(id).Owner(t); wish {
+		if _, wish := w.record.Owner(t); wish {
 			send = updateTo
 		}
 		if c, ok := send(t, value); ok {
@@ -70,43 +70,43 @@ func resetTo(t Target, value string) (plugin.Change, bool) {
 
 // update sends what is due in one update, and reports whether the runtime has accepted one. It calls no hook: a plugin that
 // answers its own update would never come to an end.
-func (e *Enforcer) update(ctx context.Context, id ID) (sent bool) {
-	record, known := e.Store.Container(id.Container)
+func (w work) update(ctx context.Context) (sent bool) {
+	record, known := w.Store.Container(w.id.Container)
 	c := crifield.ContainerOf(record)
 	if !known { // the last plugin has gone, and the store with it: the runtime knows the container
-		c = &crifield.Container{ID: id.Container}
+		c = &crifield.Container{ID: w.id.Container}
 	}
-	due := e.due(id)
-	e.keepUsed(ctx, id, c, due)
+	due := w.due()
+	w.keepUsed(ctx, c, due)
 	if len(due) == 0 {
 		return false // an earlier update has sent it
 	}
 	ctx, cancel := context.WithTimeout(ctx, updateTime)
 	defer cancel()
-	switch err := e.send(ctx, id, c, due); {
+	switch err := w.send(ctx, c, due); {
 	case err == nil:
 		return true
-	case pods.Gone(err) || known && !e.live(ctx, c.ID): // CRI-O answers Unknown for a container that has ended by itself
-		e.Ledger.Record(id).Remove()
+	case pods.Gone(err) || known && !w.live(ctx, c.ID): // CRI-O answers Unknown for a container that has ended by itself
+		w.record.Remove()
 	default:
-		e.Ledger.Record(id).Rest()
-		e.notSent(ctx, id, err, due)
+		w.record.Rest()
+		w.notSent(ctx, err, due)
 	}
 	return false
 }
 
 // keepUsed takes a limit of memory that is below what is in use out of what is due: the kernel would kill.
 // A later scan has it sent.
-func (e *Enforcer) keepUsed(ctx context.Context, id ID, c *crifield.Container, due fieldChanges) {
+func (w work) keepUsed(ctx context.Context, c *crifield.Container, due fieldChanges) {
 	limit, lower := due[fieldTarget(abi.Resources+abi.MemoryLimit, "")]
-	if !lower || e.Cgroups == nil {
+	if !lower || w.Cgroups == nil {
 		return
 	}
-	group, err := e.groupOf(ctx, id, crifield.Object{Container: c})
+	group, err := w.groupOf(ctx, crifield.Object{Container: c})
 	if err != nil {
 		return // it has no processes
 	}
-	text, _ := e.Cgroups.Read(group, "memory.current")
+	text, _ := w.Cgroups.Read(group, "memory.current")
 	used := rules.ParseLimit(rules.MemoryMax, text)
 	if !used.Above(rules.Limit{Amount: limit.Int, Period: 1}) {
 		return
@@ -121,57 +121,57 @@ func (e *Enforcer) keepUsed(ctx context.Context, id ID, c *crifield.Container, d
 	}
 	const why = "the container uses %d bytes of memory, and the limit of %d bytes would have the kernel kill processes"
 	err = fmt.Errorf(why, used.Amount, limit.Int)
-	e.notSent(ctx, id, err, kept)
+	w.notSent(ctx, err, kept)
 }
 
 // send sends one update to the runtime, and notes that it was accepted.
-func (e *Enforcer) send(ctx context.Context, id ID, c *crifield.Container, due fieldChanges) error {
+func (w work) send(ctx context.Context, c *crifield.Container, due fieldChanges) error {
 	r := due.resources()
-	record, _ := e.Store.Container(c.ID)
+	record, _ := w.Store.Container(c.ID)
 	has := record.Config.GetLinux().GetResources()
 	namePartners(r, has)
-	if idle, ok := e.Ledger.Record(id).Owner(File(rules.CPUIdle)); ok && idle.Value == "0" {
+	if idle, ok := w.record.Owner(File(rules.CPUIdle)); ok && idle.Value == "0" {
 		NameWith(rules.CPUIdle, r, has)
 	}
 	req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.ID, Linux: r}
-	e.Ledger.Record(id).Sending(Values(r))
-	return e.Around(ctx, e.objectOf(id, crifield.Object{Container: c}), c, req, "", func() error {
+	w.record.Sending(Values(r))
+	return w.Around(ctx, w.objectOf(crifield.Object{Container: c}), c, req, "", func() error {
 		for _, file := range dialect.Union(func(r dialect.Runtime) []string { return r.Lost }) {
-			defer e.keepFile(ctx, c, r, file)() // before the files of plugins are written
+			defer w.keepFile(ctx, c, r, file)() // before the files of plugins are written
 		}
-		resp, err := e.Backend.UpdateContainerResources(ctx, req)
+		resp, err := w.Backend.UpdateContainerResources(ctx, req)
 		if err != nil {
 			return err
 		}
-		e.Store.Observe(nil, req, resp)
-		e.Ledger.Record(id).Updated(Update{Sent: Values(r)})
-		e.Named(id, r)
+		w.Store.Observe(nil, req, resp)
+		w.record.Updated(Update{Sent: Values(r)})
+		w.Named(w.id, r)
 		return nil
 	})
 }
 
 // notSent makes an event of each plugin's value that could not be sent, and one of kubelet's, once for the same
 // failure.
-func (e *Enforcer) notSent(ctx context.Context, id ID, err error, due fieldChanges) {
+func (w work) notSent(ctx context.Context, err error, due fieldChanges) {
 	targets := slices.Sorted(maps.Keys(due))
-	if !e.Ledger.Record(id).NotReset(targets, err) {
+	if !w.record.NotReset(targets, err) {
 		return
 	}
-	c, _ := e.Store.Container(id.Container)
-	obj := e.objectOf(id, crifield.Object{Container: crifield.ContainerOf(c)})
+	c, _ := w.Store.Container(w.id.Container)
+	obj := w.objectOf(crifield.Object{Container: crifield.ContainerOf(c)})
 	var names []string
 	for _, t := range targets {
 		name := strings.TrimPrefix(string(t), string(Field("")))
-		if w, wish := e.Ledger.Record(id).Owner(t); wish {
-			e.Observer.Observe(ctx, &observe.DeferredUpdateFailed{
-				Plugin: w.Plugin, Hook: w.Hook, Object: obj, Field: "container.resources." + name, Err: err,
+		if wish, ok := w.record.Owner(t); ok {
+			w.Observer.Observe(ctx, &observe.DeferredUpdateFailed{
+				Plugin: wish.Plugin, Hook: wish.Hook, Object: obj, Field: "container.resources." + name, Err: err,
 			})
 		} else {
 			names = append(names, name)
 		}
 	}
 	if len(names) > 0 {
-		e.Observer.Observe(ctx, &observe.FieldsNotReset{Object: obj, Fields: names, Err: err})
+		w.Observer.Observe(ctx, &observe.FieldsNotReset{Object: obj, Fields: names, Err: err})
 	}
 }
 

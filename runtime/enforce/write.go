@@ -50,7 +50,7 @@ func (e *Enforcer) Started(id string) bool {
 // object, which the store may not know yet. The limits of its pod follow.
 func (e *Enforcer) Write(ctx context.Context, o crifield.Object) []Done {
 	id := e.ID(o)
-	done := e.carryOut(ctx, id, o, Called)
+	done := e.of(id).carryOut(ctx, o, Called)
 	if o.Container != nil {
 		e.Lift(ctx, id.Pod)
 	}
@@ -70,84 +70,84 @@ func (e *Enforcer) Start(ctx context.Context, o crifield.Object, cause string) {
 		}
 		release()
 	}
-	e.decideLimits(ctx, id.Pod)
-	for _, l := range e.ownLimits(ctx, id) {
-		e.Observer.Observe(ctx, &observe.PodLimitStays{Plugin: l.plugin, Object: e.objectOf(id, o), File: l.file, Value: l.value})
+	e.limitsOf(id.Pod).decide(ctx)
+	for _, l := range e.limitsOf(id.Pod).own(ctx, id.Container) {
+		e.Observer.Observe(ctx, &observe.PodLimitStays{Plugin: l.plugin, Object: e.of(id).objectOf(o), File: l.file, Value: l.value})
 	}
 	e.RepairPod(ctx, id.Pod, cause)
 }
 
 // repairPod decides on a pod's limits, and writes its files.
-func (e *Enforcer) repairPod(ctx context.Context, id ID, why Why) {
-	if e.dropGone(id) {
+func (w work) repairPod(ctx context.Context, why Why) {
+	if w.dropGone() {
 		return
 	}
-	if e.vacant(id) {
+	if w.vacant() {
 		why = Vacant
 	}
-	e.decideLimits(ctx, id.Pod)
-	pod, _ := e.pod(id.Pod)
-	e.carryOut(ctx, id, crifield.Object{Pod: pod}, why)
+	w.limitsOf(w.id.Pod).decide(ctx)
+	pod, _ := w.pod(w.id.Pod)
+	w.carryOut(ctx, crifield.Object{Pod: pod}, why)
 }
 
 // repairContainer writes the files of a container that has a cgroup. When cpu.idle ends, the runtime is to be sent the
 // container's share too, since some forget it.
-func (e *Enforcer) repairContainer(ctx context.Context, id ID, why Why) {
+func (w work) repairContainer(ctx context.Context, why Why) {
 	var o crifield.Object
-	c, known := e.Store.Container(id.Container)
+	c, known := w.Store.Container(w.id.Container)
 	if known {
 		o.Container = crifield.ContainerOf(c)
 	}
 	ended := c.State == runtimeapi.ContainerState_CONTAINER_EXITED
-	if ended || known && !e.Started(id.Container) { // it has no cgroup
+	if ended || known && !w.Started(w.id.Container) { // it has no cgroup
 		return
 	}
-	done := e.carryOut(ctx, id, o, why)
+	done := w.carryOut(ctx, o, why)
 	shares := c.Config.GetLinux().GetResources().GetCpuShares()
 	if shares != 0 && slices.ContainsFunc(done, func(d Done) bool { return d.Err == nil && endsIdle(d.Write) }) {
-		e.Ledger.Record(id).Lost(fieldTarget(abi.Resources+abi.CPUShares, ""), strconv.FormatInt(shares, 10))
+		w.record.Lost(fieldTarget(abi.Resources+abi.CPUShares, ""), strconv.FormatInt(shares, 10))
 	}
 }
 
 // carryOut is the one place that writes cgroup files: it writes those of an object that do not
 // hold what the ledger says, and has an event of each. The object is zero if only the ledger
 // knows it.
-func (e *Enforcer) carryOut(ctx context.Context, id ID, o crifield.Object, why Why) []Done {
-	files := e.Ledger.Record(id).Files()
-	if e.Cgroups == nil || len(files) == 0 {
+func (w work) carryOut(ctx context.Context, o crifield.Object, why Why) []Done {
+	files := w.record.Files()
+	if w.Cgroups == nil || len(files) == 0 {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx) // what the runtime has accepted is carried out whether or not the caller waits
-	unlock, ok := e.Ledger.Record(id).Lock(ctx)
+	unlock, ok := w.record.Lock(ctx)
 	if !ok {
 		return nil
 	}
 	defer unlock()
-	g := e.read(ctx, id, o, files)
+	g := w.read(ctx, o, files)
 	defer g.Close()
-	done := e.writeDue(ctx, id, &g, files, why)
+	done := w.writeDue(ctx, &g, files, why)
 	for k := range done {
-		e.fileWritten(ctx, e.objectOf(id, o), &done[k])
+		w.fileWritten(ctx, w.objectOf(o), &done[k])
 	}
 	return done
 }
 
 // writeDue writes those of the files that do not hold what the ledger says, and has in g.held what they hold then.
-func (e *Enforcer) writeDue(ctx context.Context, id ID, g *groupFiles, files []string, why Why) (done []Done) {
+func (w work) writeDue(ctx context.Context, g *groupFiles, files []string, why Why) (done []Done) {
 	for again := true; again; {
 		var written []Done
 		again = false
-		for _, w := range lessBurst(e.Ledger.Record(id).Begin(g.held, why, g)) {
-			if again && w.File == rules.CPUBurst && w.Kind != Fight { // the next Begin fits it to the new quota
+		for _, due := range lessBurst(w.record.Begin(g.held, why, g)) {
+			if again && due.File == rules.CPUBurst && due.Kind != Fight { // the next Begin fits it to the new quota
 				continue
 			}
-			d := g.write(ctx, w)
+			d := g.write(ctx, due)
 			written = append(written, d)
 			holds := d.Err == nil && d.Read != ""
-			again = again || holds && letsOthers(w, files)
+			again = again || holds && letsOthers(due, files)
 		}
-		e.markEnded(ctx, id, g, written, why)
-		e.Ledger.Record(id).End(written)
+		w.markEnded(ctx, g, written, why)
+		w.record.End(written)
 		done = append(done, written...)
 		if again {
 			g.held = heldFiles(g.Group, files)
@@ -158,13 +158,13 @@ func (e *Enforcer) writeDue(ctx context.Context, id ID, g *groupFiles, files []s
 
 // markEnded marks the failures of a container that has ended by itself, which is no failure. The runtime is asked:
 // a cgroup may be where nobody looks for it.
-func (e *Enforcer) markEnded(ctx context.Context, id ID, g *groupFiles, done []Done, why Why) {
+func (w work) markEnded(ctx context.Context, g *groupFiles, done []Done, why Why) {
 	failed := slices.ContainsFunc(done, func(d Done) bool { return d.Err != nil })
-	if !failed || id.Container == "" {
+	if !failed || w.id.Container == "" {
 		return
 	}
-	gone := g.none != nil || e.Cgroups.Gone(g.Path())
-	if !gone || !e.exited(ctx, id.Container, why) {
+	gone := g.none != nil || w.Cgroups.Gone(g.Path())
+	if !gone || !w.exited(ctx, why) {
 		return
 	}
 	for k := range done {
@@ -178,9 +178,9 @@ const (
 	endPause = 20 * time.Millisecond
 )
 
-// exited asks the runtime whether a container has ended whose cgroup is gone. A scan, which may have many to ask for, does not
+// exited asks the runtime whether the container has ended whose cgroup is gone. A scan, which may have many to ask for, does not
 // wait for the end.
-func (e *Enforcer) exited(ctx context.Context, id string, why Why) bool {
+func (w work) exited(ctx context.Context, why Why) bool {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	last := time.Now()
@@ -188,7 +188,7 @@ func (e *Enforcer) exited(ctx context.Context, id string, why Why) bool {
 		last = last.Add(endTime)
 	}
 	for {
-		c, err := e.Store.Locate(ctx, e.Backend, id)
+		c, err := w.Store.Locate(ctx, w.Backend, w.id.Container)
 		switch {
 		case pods.Gone(err) || err == nil && c.State == runtimeapi.ContainerState_CONTAINER_EXITED:
 			return true
@@ -218,24 +218,24 @@ func (g groupFiles) write(ctx context.Context, w Write) Done {
 
 // fileWritten makes the event of a file that was written, or was not. A scan's next failure for the
 // same reason makes none.
-func (e *Enforcer) fileWritten(ctx context.Context, obj observe.Object, d *Done) {
+func (w work) fileWritten(ctx context.Context, obj observe.Object, d *Done) {
 	switch {
 	case d.Again, d.Ended:
 	case d.Err != nil:
-		e.Observer.Observe(ctx, &observe.CgroupFileFailed{
+		w.Observer.Observe(ctx, &observe.CgroupFileFailed{
 			Plugin: d.Plugin, Hook: d.Hook, Object: obj, File: d.File, Value: d.Value, Err: d.Err,
 		})
 	case d.Kind == Repair:
-		e.Observer.Observe(ctx, &observe.CgroupFileRepaired{
+		w.Observer.Observe(ctx, &observe.CgroupFileRepaired{
 			Plugin: d.Plugin, Object: obj, File: d.File, Value: d.Value, Found: d.Found, Last: d.Cause,
 		})
 	case d.Kind == Fight:
-		e.Observer.Observe(ctx, &observe.CgroupFileFought{
+		w.Observer.Observe(ctx, &observe.CgroupFileFought{
 			Plugin: d.Plugin, Object: obj, File: d.File, Value: d.Value, Found: d.Found, Last: d.Cause,
 		})
 	case d.Kind == Undo:
-		e.Observer.Observe(ctx, &observe.CgroupFileUndone{Object: obj, File: d.File, Value: d.Value})
-	case e.Observer.Wants(observe.KindCgroupFileWritten):
-		e.Observer.Observe(ctx, &observe.CgroupFileWritten{Plugin: d.Plugin, Hook: d.Hook, Object: obj, File: d.File, Value: d.Value})
+		w.Observer.Observe(ctx, &observe.CgroupFileUndone{Object: obj, File: d.File, Value: d.Value})
+	case w.Observer.Wants(observe.KindCgroupFileWritten):
+		w.Observer.Observe(ctx, &observe.CgroupFileWritten{Plugin: d.Plugin, Hook: d.Hook, Object: obj, File: d.File, Value: d.Value})
 	}
 }

@@ -34,8 +34,8 @@ var modelFaults = []modelFault{
 	{"the last wish is the first", "	v.Wishes = append(v.Wishes, w)\n	return nil\n",
 		"	if v.Wishes = append(v.Wishes, w); FAULT {\n		slices.Reverse(v.Wishes)\n	}\n	return nil\n"},
 	{"what kubelet has sent is noted after what waits for the call",
-		"		c.Ledger.Updated(id, u)\n",
-		"		note := func() { c.Ledger.Updated(id, u) }\n		if !FAULT || makes || !c.later(id.Container, note) {\n			note()\n		}\n"},
+		"		c.Ledger.Record(id).Updated(u)\n",
+		"		note := func() { c.Ledger.Record(id).Updated(u) }\n		if !FAULT || makes || !c.later(id.Container, note) {\n			note()\n		}\n"},
 	{"a repeated value of kubelet's overwrites a wish", "		c.repeatWishes()\n", "		if !FAULT {\n			c.repeatWishes()\n		}\n"},
 }
 
