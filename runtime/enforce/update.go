@@ -61,11 +61,11 @@ func updateTo(t Target, value string) (plugin.Change, bool) {
 	return c, ok && named
 }
 
-// resetTo is the change that brings back kubelet's value of a field; false if an update cannot.
+// resetTo is the change that brings back kubelet's value of a field; false if an update cannot. It can for a key of unified that
+// kubelet has named, but for a limit, which may be below what is in use by now.
 func resetTo(t Target, value string) (plugin.Change, bool) {
 	c, ok := updateTo(t, value)
-	stays := c.Key != "" || c.Field == abi.Resources+abi.OOMScoreAdj
-	return c, ok && !stays
+	return c, ok && c.Field != abi.Resources+abi.OOMScoreAdj && c.Key != rules.MemoryMax
 }
 
 // update sends what is due in one update, and reports whether the runtime has accepted one. It calls no hook: a plugin that

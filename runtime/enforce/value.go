@@ -105,11 +105,11 @@ func (o *object) dropUnused(t Target) {
 	if v == nil || len(v.Wishes) > 0 {
 		return
 	}
-	kubelets := v.Kubelet == nil || !v.unsent()
+	undone := !v.unsent()
 	if _, file := t.File(); file {
-		kubelets = v.unwritten()
+		undone = v.unwritten()
 	}
-	if kubelets {
+	if undone || v.Kubelet == nil { // without kubelet's value there is nothing to bring back
 		delete(o.values, t)
 	}
 }

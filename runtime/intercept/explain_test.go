@@ -109,13 +109,16 @@ func TestExplainComparesAsTheKernelShows(t *testing.T) {
 // too.
 func TestExplainFieldsOfARemovedPlugin(t *testing.T) {
 	fs, _, _ := scratchGroup(t)
-	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, twice)}, withCgroups(fs))
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, func(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+		return errors.Join(twice(ctx, ev, adj), adj.SetEntry(abi.Container, abi.Resources+abi.Unified, "memory.low", "4096"))
+	})}, withCgroups(fs))
 	n.runPod()
 	n.begin()
 	n.must(n.queue.Drain(t.Context()))
 	n.backend.refuses = errDown
 	n.withdraw("10-test")
-	n.wantExplained(explain.Field, "unified[memory.high]", "kubelet: 100 →  → 200 → max stays")
+	n.wantExplained(explain.Field, "unified[memory.low]", "kubelet:  →  → 4096 → - stays")
+	n.wantExplained(explain.Field, "unified[memory.high]", "kubelet: 100 →  → 200 → max failed")
 	n.wantExplained(explain.Field, "cpu_quota", "kubelet: 50000 →  → 100000 → 50000 failed")
 }
 

@@ -140,24 +140,26 @@ func (c *call) repeatWishes() {
 	if c.event == nil || c.event.sent == nil {
 		return
 	}
-	id := c.Enforcer.ID(crifield.Object{Container: c.event.container})
-	if !c.Ledger.Record(id).Has() {
+	record := c.Ledger.Record(c.Enforcer.ID(crifield.Object{Container: c.event.container}))
+	if !record.Has() {
 		return
 	}
 	var again []plugin.Owned
-	changed := c.event.valuesBefore(abi.Container)
+	sent, changed := map[enforce.Target]string{}, c.event.valuesBefore(abi.Container)
 	for t, kubelet := range c.event.kubeletValues() {
-		if _, ok := changed[t]; ok || !c.Ledger.Record(id).Repeats(t, kubelet) {
+		if _, ok := changed[t]; ok || !record.Repeats(t, kubelet) {
 			continue
 		}
-		if w, ok := c.Ledger.Record(id).Owner(t); ok && w.Value != kubelet {
+		if w, ok := record.Owner(t); ok && w.Value != kubelet {
 			if change, ok := enforce.ChangeTo(t, w.Value); ok {
 				again = append(again, plugin.Owned{Plugin: w.Plugin, Change: change})
+				sent[t] = w.Value
 			}
 		}
 	}
 	if len(again) > 0 {
 		c.event.Apply(again)
 		c.dirty = true
+		record.Sending(sent) // the wish may end before there is an answer
 	}
 }

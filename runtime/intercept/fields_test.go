@@ -80,8 +80,10 @@ func TestFieldsOfARemovedPluginAreReset(t *testing.T) {
 	n.must(n.queue.Drain(t.Context()))
 	n.withdraw("10-test")
 	n.hasField("cpu_quota", "", "", "", "")
-	n.hasField("unified[memory.high]", "", "", "100", "200")
-	want := []*runtimeapi.UpdateContainerResourcesRequest{{ContainerId: "c1", Linux: &runtimeapi.LinuxContainerResources{CpuQuota: 50_000, CpuPeriod: 100_000, CpusetCpus: "0-1"}}}
+	n.hasField("unified[memory.high]", "", "", "", "")
+	want := []*runtimeapi.UpdateContainerResourcesRequest{{ContainerId: "c1", Linux: &runtimeapi.LinuxContainerResources{
+		CpuQuota: 50_000, CpuPeriod: 100_000, CpusetCpus: "0-1", Unified: map[string]string{"memory.high": "100"},
+	}}}
 	if diff := cmp.Diff(want, n.backend.updates, protocmp.Transform()); diff != "" {
 		t.Errorf("updates (-want +got):\n%s", diff)
 	}

@@ -1,6 +1,7 @@
 package intercept_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/explain"
 )
 
@@ -63,8 +65,9 @@ func (w *modelWorld) checkFields(when string, c *modelContainer) {
 		}
 		kept := f == "memory_limit_in_bytes" && c.state == runtimeapi.ContainerState_CONTAINER_RUNNING && c.used > number(want)
 		if has != want && !kept && !(len(wishes) == 0 && c.former[f][has]) {
-			w.t.Errorf("%s: the runtime has %s = %q of %s, want %q: kubelet's is %q, and the wishes are %v",
-				when, f, has, c.id, want, c.kubelet[f], wishes)
+			record, _ := json.Marshal(w.options.Ledger.Record(enforce.ID{Pod: c.pod.uid, Container: c.id}).Values()[enforce.Field(f)])
+			w.t.Errorf("%s: the runtime has %s = %q of %s, want %q: kubelet's is %q, and the wishes are %v; the record is %s",
+				when, f, has, c.id, want, c.kubelet[f], wishes, record)
 		}
 	}
 }

@@ -235,8 +235,10 @@ func (w *modelWorld) plugin(p *modelPlugin) (what string) {
 			return fmt.Sprint(p.id, " wants ", p.wants, " from now on, but not ", p.withdraws)
 		}
 		w.steps = append(w.steps, fmt.Sprint(p.id, " has a Tick and wants ", p.wants, ", but not ", p.withdraws))
-		intercept.Tick(w.t.Context(), w.options, p.member(), "")
-		w.drain()
+		for again := true; again; again = w.revive() { // what an earlier generation has set ends with a whole tick
+			intercept.Tick(w.t.Context(), w.options, p.member(), "")
+			w.drain()
+		}
 		return "that was Tick"
 	}
 	w.steps = append(w.steps, what)
