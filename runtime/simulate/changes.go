@@ -34,6 +34,9 @@ func (e *earlierPlugin) Call(_ context.Context, _ *plugin.Budget, _ plugin.Event
 		if err == nil {
 			err = adj.Add(change)
 		}
+		if errors.Is(err, abi.Conflict) { // this plugin is the first, so that only a value from before the event stands in its way
+			err = errors.New("the plugin under test holds it from a case before, so that no other plugin can set it")
+		}
 		if err != nil {
 			e.err = fmt.Errorf("earlier: %s: %w", target, err)
 			return nil // Run returns it
