@@ -53,7 +53,7 @@ func replayCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return r.run(cmd, args[0], args[1]) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&r.config, "config", "", "JSON file of the plugin's configuration (default: that of the recording)")
+	flags.StringVar(&r.config, "config", "", pluginConfig+" (default: that of the recording)")
 	flags.StringSliceVar(&r.grant, "grant", nil, "capabilities beside those of the recording, such as env,store.read; * is all")
 	flags.StringVar(&r.junit, "junit", "", "file for a report in JUnit's XML")
 	flags.StringVar(&r.fixtures, "fixtures", "", "directory for a file of fixtures that are made of the recording, for plugin test")

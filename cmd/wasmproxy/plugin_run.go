@@ -13,6 +13,9 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
+// pluginConfig begins the usage of a flag --config that is the plugin's, and not the proxy's.
+const pluginConfig = "JSON file of the plugin's configuration"
+
 // eventFlags say which event a plugin gets.
 type eventFlags struct {
 	hook, event, config string
@@ -27,7 +30,7 @@ func (f *eventFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.hook, "hook", "", "hook, such as PreCreateContainer; a fixture may say it itself")
 	flags.StringVar(&f.event, "event", "", "file of the event: a Pod's YAML, a fixture, a recording, or a CRI request; - is stdin")
-	flags.StringVar(&f.config, "config", "", "JSON file of the plugin's configuration (default: key config of X.json beside X.wasm)")
+	flags.StringVar(&f.config, "config", "", pluginConfig+" (default: key config of X.json beside X.wasm)")
 	flags.StringSliceVar(&f.grant, "grant", nil, "capabilities beside the default and those of X.json, such as env,store.read; * is all")
 	flags.StringVar(&f.setting.Case, "case", "", "name of the case, in a file of fixtures with several")
 	flags.StringVar(&f.setting.Container, "container", "", "container of the Pod (default: the first)")

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,10 +15,10 @@ import (
 )
 
 // ofNode has commands, and all beneath them, read file unless --config names another one: they
-// are about the proxy of the node, whose unit names that file.
+// are about the proxy of the node, whose unit names that file. Where --config is a plugin's, it stays so.
 func ofNode(file string, commands ...*cobra.Command) []*cobra.Command {
 	for _, cmd := range commands {
-		if f := cmd.Flags().Lookup(config.FileFlag); f != nil {
+		if f := cmd.Flags().Lookup(config.FileFlag); f != nil && !strings.HasPrefix(f.Usage, pluginConfig) {
 			f.DefValue = file
 			f.Usage += `. The default file need not exist; "" is no file`
 		}
