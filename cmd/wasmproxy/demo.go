@@ -18,7 +18,8 @@ own: copy them into DIR/plugins.d, in the form 10-NAME.wasm. It runs the Pod of
 POD.yaml, or one of its own that is in DIR/pod.yaml, and prints what plugins make
 of it. The pod goes on while plugins come and go, and is run anew when its file is
 saved. Its cgroup files are in DIR/cgroup. Each container uses 0.7 CPUs, as far as
-its cpu.max lets it, and cpu.stat counts that.`,
+its cpu.max lets it; cpu.stat and cpu.pressure show that. A cpu.pressure that you
+write, such as the node's, DIR/cgroup/cpu.pressure, stays as you wrote it.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {

@@ -242,7 +242,7 @@ func (s *session) look(print bool) error {
 	if err != nil {
 		return err
 	}
-	maps.DeleteFunc(files, func(name, _ string) bool { return path.Base(name) == cpuStatFile })
+	maps.DeleteFunc(files, func(name, _ string) bool { return path.Base(name) == cpuStatFile || path.Base(name) == cpuPressureFile })
 	if print {
 		s.files(s.groups, files)
 	}

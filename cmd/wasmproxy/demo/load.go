@@ -16,6 +16,9 @@ import (
 // cpuStatFile is the file of a cgroup that counts CPU time.
 const cpuStatFile = "cpu.stat"
 
+// cpuPressureFile is the file of a cgroup that tells how long its processes wait for a CPU.
+const cpuPressureFile = "cpu.pressure"
+
 // wanted is the CPU time that each container would use in a second, in µs: 0.7 CPUs.
 const wanted = 700_000
 
@@ -27,8 +30,14 @@ func (c *cpuStat) text() string {
 		c.usage, c.periods, c.throttled, c.throttledTime)
 }
 
+// pressure is what was written to cpu.pressure, and for how many µs some process has waited until then.
+type pressure struct {
+	text  string
+	total int64
+}
+
 // load has containers that run use CPU time, as far as their cpu.max lets them, and counts it in cpu.stat once a second: theirs,
-// their pods', and the node's.
+// their pods', and the node's. The time for which they are throttled is in cpu.pressure of the same.
 func (r *memoryRuntime) load(ctx context.Context) {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
@@ -46,17 +55,44 @@ func (r *memoryRuntime) load(ctx context.Context) {
 func (r *memoryRuntime) use() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	waits := map[string]int64{} // for how many µs of the second, by cgroup
 	for id := range r.running {
 		limit, err := os.ReadFile(filepath.Join(r.cgroups.Dir, r.groups[id], rules.CPUMax))
-		if err == nil {
-			r.count(r.groups[id], spend(rules.ParseLimit(rules.CPUMax, strings.TrimSpace(string(limit)))))
+		if err != nil {
+			continue
+		}
+		of := spend(rules.ParseLimit(rules.CPUMax, strings.TrimSpace(string(limit))))
+		r.count(r.groups[id], of)
+		for _, g := range withParents(r.groups[id]) {
+			waits[g] = max(waits[g], of.throttledTime)
 		}
 	}
+	for g, us := range waits {
+		r.press(g, us)
+	}
+}
+
+// withParents are the cgroups of a container, its pod and the node.
+func withParents(group string) []string { return []string{group, path.Dir(group), "/"} }
+
+// press writes cpu.pressure: all averages are those of the last second, in percent. What somebody else has written there stays. The
+// caller has the lock.
+func (r *memoryRuntime) press(group string, us int64) {
+	file := filepath.Join(r.cgroups.Dir, group, cpuPressureFile)
+	before := r.waited[group]
+	if is, err := os.ReadFile(file); err == nil && string(is) != before.text {
+		return
+	}
+	total := before.total + us
+	share := float64(us) / float64(time.Second/time.Microsecond) * 100
+	text := fmt.Sprintf("some avg10=%.2[1]f avg60=%.2[1]f avg300=%.2[1]f total=%[2]d\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n", share, total)
+	r.waited[group] = pressure{text, total}
+	_ = regular.Replace(file, []byte(text), 0o644) // fails while the directory is removed
 }
 
 // count adds what a container has used. The caller has the lock.
 func (r *memoryRuntime) count(group string, of cpuStat) {
-	for _, g := range []string{group, path.Dir(group), "/"} {
+	for _, g := range withParents(group) {
 		all := r.used[g]
 		if all == nil {
 			all = new(cpuStat)

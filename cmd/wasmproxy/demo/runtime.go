@@ -35,13 +35,14 @@ type memoryRuntime struct {
 	pulled  map[string]*runtimeapi.Image                   // by id
 	running map[string]bool                                // containers, by id
 	used    map[string]*cpuStat                            // by cgroup
+	waited  map[string]pressure                            // by cgroup
 }
 
 func newMemoryRuntime(cgroups *simulate.Cgroups) *memoryRuntime {
 	return &memoryRuntime{
 		RemoteRuntime: fake.NewFakeRemoteRuntime(), cgroups: cgroups,
 		last: map[string]proto.Message{}, groups: map[string]string{}, limits: map[string]*runtimeapi.LinuxContainerResources{}, configs: map[string]*runtimeapi.PodSandboxConfig{},
-		pulled: map[string]*runtimeapi.Image{}, running: map[string]bool{}, used: map[string]*cpuStat{},
+		pulled: map[string]*runtimeapi.Image{}, running: map[string]bool{}, used: map[string]*cpuStat{}, waited: map[string]pressure{},
 	}
 }
 
@@ -191,6 +192,7 @@ func (r *memoryRuntime) RemoveContainer(
 	group := r.groups[id]
 	delete(r.running, id)
 	delete(r.used, group)
+	delete(r.waited, group)
 	delete(r.limits, id)
 	err := os.RemoveAll(filepath.Join(r.cgroups.Dir, group))
 	r.mu.Unlock()
