@@ -180,6 +180,9 @@ func newInspection(p pluginFile, in wasm.Inspection, limits []limit) inspection 
 	if p.beside.State != "" {
 		about.State = p.beside.State
 	}
+	if p.beside.TickPeriod > 0 && m.TickMS > 0 {
+		about.TickMS = p.beside.TickPeriod.Milliseconds()
+	}
 	if about.State == "" {
 		about.State = abi.StateNone
 	}

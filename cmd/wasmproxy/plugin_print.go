@@ -68,9 +68,24 @@ func verdict(res simulate.Result) string {
 	case res.Sent == nil:
 		return "done"
 	case proto.Equal(res.Request, res.Sent):
-		return "the call proceeds unchanged"
+		return "the call proceeds unchanged" + beside(res)
 	}
 	return "the call proceeds with changes"
+}
+
+// beside says what changes beside a call that does not.
+func beside(res simulate.Result) string {
+	var what []string
+	if len(res.Writes) > 0 {
+		what = append(what, "cgroup files")
+	}
+	if len(res.Updates) > 0 {
+		what = append(what, "other containers")
+	}
+	if len(what) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(what, " and ") + " change"
 }
 
 // consequence says what becomes of the call of a plugin that failed.
