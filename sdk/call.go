@@ -109,9 +109,9 @@ func KVGet(key string) (string, bool) {
 	return cut(n), n >= 0
 }
 
-// KVSet keeps a value for later calls, also of a later build of the plugin; not
-// over a restart of the proxy. It counts only if the handler does not fail. It needs
-// [CapStateKV].
+// KVSet keeps a value for later calls, also of a later build of the plugin; over a restart of
+// the proxy only if its key is [Registration.Durable]. It counts only if the handler does not fail.
+// It needs [CapStateKV].
 func KVSet(key, value string) error { return check("KVSet", key, hostKVSet(key, value)) }
 
 // KVDelete drops what is kept under a key, if there is anything. It needs [CapStateKV].

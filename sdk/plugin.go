@@ -63,7 +63,7 @@ func (r *Registration) Limits(l Limits) *Registration {
 
 // KeepMemory asks for one instance that keeps its memory, so that variables hold
 // what earlier calls left in them. Its calls come one after another; a trap loses
-// what it held. A plugin that needs only a few values over the years uses [KVSet].
+// what it held. What must outlive that is for [KVSet].
 func (r *Registration) KeepMemory() *Registration {
 	r.manifest.State = abi.StateInstance
 	return r
