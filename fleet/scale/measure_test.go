@@ -17,7 +17,6 @@ import (
 type reading struct {
 	at      time.Time
 	cpu     time.Duration // of the kube-apiserver
-	memory  int64         // of the kube-apiserver, in bytes: VmRSS
 	bytes   int64         // that it has sent to all agents, with TLS
 	reports int           // requests to write a PluginNode, also those that it has refused
 	plugins int           // the same of NodePlugins
@@ -34,15 +33,11 @@ type row struct {
 func (f *fleet) read() (r reading) {
 	f.t.Helper()
 	r.at = time.Now()
-	r.cpu, r.memory = process(f.t, f.s.PID)
+	r.cpu = processorTime(f.t, f.s.PID)
 	for _, a := range f.agents {
 		r.bytes += a.bytes.Load()
 	}
-	a, err := f.s.Call(http.MethodGet, "/metrics", testcluster.AdminToken, nil)
-	if err != nil || a.Code != http.StatusOK {
-		f.t.Fatalf("reading the API server's metrics: %v: %d", err, a.Code)
-	}
-	for line := range strings.Lines(string(a.Body)) {
+	for line := range strings.Lines(f.get("/metrics")) {
 		if !strings.HasPrefix(line, "apiserver_request_total{") || !strings.Contains(line, `group="fleet.wasmproxy.io"`) {
 			continue
 		}
@@ -64,8 +59,36 @@ func (f *fleet) read() (r reading) {
 	return r
 }
 
-// process is the CPU time that a process has used, and its memory in bytes.
-func process(t *testing.T, pid int) (cpu time.Duration, memory int64) {
+// live is the memory of the kube-apiserver: heap and stacks that are in use after a garbage collection. What it holds beside that
+// differs by a tenth from run to run.
+func (f *fleet) live() (bytes float64) {
+	f.t.Helper()
+	f.get("/debug/pprof/heap?gc=1") // which collects first
+	for line := range strings.Lines(f.get("/metrics")) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if name == "go_memstats_heap_inuse_bytes" || name == "go_memstats_stack_inuse_bytes" {
+			n, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				f.t.Fatalf("reading the API server's metric %q: %v", line, err)
+			}
+			bytes += n
+		}
+	}
+	return bytes
+}
+
+// get is what the API server has at a path.
+func (f *fleet) get(path string) string {
+	f.t.Helper()
+	a, err := f.s.Call(http.MethodGet, path, testcluster.AdminToken, nil)
+	if err != nil || a.Code != http.StatusOK {
+		f.t.Fatalf("reading %s of the API server: %v: %d", path, err, a.Code)
+	}
+	return string(a.Body)
+}
+
+// processorTime is the CPU time that a process has used.
+func processorTime(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -80,7 +103,7 @@ func process(t *testing.T, pid int) (cpu time.Duration, memory int64) {
 		return n
 	}
 	const tick = time.Second / 100 // USER_HZ, which is 100 on all architectures that the proxy is built for
-	return time.Duration(number(14)+number(15)) * tick, number(24) * int64(os.Getpagesize())
+	return time.Duration(number(14)+number(15)) * tick
 }
 
 // measure has a part of the test run, and keeps what it has cost.
@@ -91,7 +114,6 @@ func (f *fleet) measure(what string, part func()) row {
 	r := row{what: what, reading: f.read()}
 	r.took = r.at.Sub(before.at)
 	r.cpu -= before.cpu
-	r.memory -= before.memory
 	r.bytes -= before.bytes
 	r.reports -= before.reports
 	r.plugins -= before.plugins

@@ -1,5 +1,5 @@
 // Package enforce has pods and containers have the values that plugins want: cgroup files in the kernel, and CRI
-// fields in the container runtime. A [Ledger] has one record of what plugins and kubelet want of each object, and decides. An
+// fields in the container runtime. A [Ledger] has a [Record] of what plugins and kubelet want of each object, and decides. An
 // [Enforcer] compares that with what is, and writes or sends the difference; when no plugin wants a value any more,
 // kubelet's comes back. See RATIONALE.md.
 //
