@@ -45,7 +45,7 @@ func (p *Profile) Samples() (all []Sample) {
 	return all
 }
 
-// NewFunctionListener implements [experimental.FunctionListenerFactory]. What gives a guest more fuel is none of its functions.
+// NewFunctionListener implements [experimental.FunctionListenerFactory]. The function that gives a guest more fuel is not watched: it is the host's own.
 func (p *Profile) NewFunctionListener(f api.FunctionDefinition) experimental.FunctionListener {
 	if f.ModuleName() == fuel.Module {
 		return nil

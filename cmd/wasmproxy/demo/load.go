@@ -87,7 +87,7 @@ func (r *memoryRuntime) press(group string, us int64) {
 	share := float64(us) / float64(time.Second/time.Microsecond) * 100
 	text := fmt.Sprintf("some avg10=%.2[1]f avg60=%.2[1]f avg300=%.2[1]f total=%[2]d\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n", share, total)
 	r.waited[group] = pressure{text, total}
-	_ = regular.Replace(file, []byte(text), 0o644) // fails while the directory is removed
+	_ = regular.Replace(file, []byte(text), 0o644) // else the next second does
 }
 
 // count adds what a container has used. The caller has the lock.
@@ -104,7 +104,7 @@ func (r *memoryRuntime) count(group string, of cpuStat) {
 			all.throttled += of.throttled
 			all.throttledTime += of.throttledTime
 		}
-		_ = regular.Replace(filepath.Join(r.cgroups.Dir, g, cpuStatFile), []byte(all.text()), 0o644) // fails while the directory is removed
+		_ = regular.Replace(filepath.Join(r.cgroups.Dir, g, cpuStatFile), []byte(all.text()), 0o644) // else the next second does
 	}
 }
 

@@ -41,8 +41,9 @@ type memoryRuntime struct {
 func newMemoryRuntime(cgroups *simulate.Cgroups) *memoryRuntime {
 	return &memoryRuntime{
 		RemoteRuntime: fake.NewFakeRemoteRuntime(), cgroups: cgroups,
-		last: map[string]proto.Message{}, groups: map[string]string{}, limits: map[string]*runtimeapi.LinuxContainerResources{}, configs: map[string]*runtimeapi.PodSandboxConfig{},
-		pulled: map[string]*runtimeapi.Image{}, running: map[string]bool{}, used: map[string]*cpuStat{}, waited: map[string]pressure{},
+		last: map[string]proto.Message{}, groups: map[string]string{}, limits: map[string]*runtimeapi.LinuxContainerResources{},
+		configs: map[string]*runtimeapi.PodSandboxConfig{},
+		pulled:  map[string]*runtimeapi.Image{}, running: map[string]bool{}, used: map[string]*cpuStat{}, waited: map[string]pressure{},
 	}
 }
 
