@@ -18,6 +18,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/dbus"
 	godbus "github.com/godbus/dbus/v5"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
@@ -34,7 +35,7 @@ type units struct {
 	kill         func() // ends the container's process
 }
 
-func newUnits(t *testing.T, addresses ...systemd.Address) *units {
+func newUnits(t testing.TB, addresses ...systemd.Address) *units {
 	t.Helper()
 	f := must(Open(mount, "auto"))(t)
 	t.Cleanup(func() { f.Close() })
@@ -64,7 +65,7 @@ func newUnits(t *testing.T, addresses ...systemd.Address) *units {
 }
 
 // connect runs a Manager until the test ends.
-func (u *units) connect(t *testing.T, addresses []systemd.Address) {
+func (u *units) connect(t testing.TB, addresses []systemd.Address) {
 	m := systemd.New(addresses, systemd.Events{
 		Connected:   func(int) { u.events <- "connected" },
 		Unavailable: func(error) { u.events <- "unavailable" },
@@ -86,7 +87,7 @@ func property(name string, value any) dbus.Property {
 }
 
 // start starts a transient unit.
-func (u *units) start(t *testing.T, unit string, properties ...dbus.Property) {
+func (u *units) start(t testing.TB, unit string, properties ...dbus.Property) {
 	t.Helper()
 	for _, on := range []string{"CPUAccounting", "MemoryAccounting", "TasksAccounting", "IOAccounting"} {
 		properties = append(properties, property(on, true))
@@ -116,7 +117,7 @@ func jobEnd(result <-chan string) string {
 }
 
 // want waits for the next event.
-func (u *units) want(t *testing.T, event string) {
+func (u *units) want(t testing.TB, event string) {
 	t.Helper()
 	select {
 	case got := <-u.events:
@@ -129,7 +130,7 @@ func (u *units) want(t *testing.T, event string) {
 }
 
 // reload has systemd read its units again, and waits until it has.
-func (u *units) reload(t *testing.T) {
+func (u *units) reload(t testing.TB) {
 	t.Helper()
 	if err := u.bus.ReloadContext(t.Context()); err != nil {
 		t.Fatal(err)
@@ -169,7 +170,7 @@ func (u *units) known(t *testing.T) (all []value) {
 	return all
 }
 
-func (u *units) held(t *testing.T, group, file string) string {
+func (u *units) held(t testing.TB, group, file string) string {
 	t.Helper()
 	return must(u.Read(group, file))(t)
 }
@@ -199,7 +200,7 @@ func (u *units) rounded(group, quota string) string {
 	return g.Rounded("cpu.max", quota)
 }
 
-func (u *units) write(t *testing.T, group, file, text string) {
+func (u *units) write(t testing.TB, group, file, text string) {
 	t.Helper()
 	if err := u.Write(t.Context(), group, file, text); err != nil {
 		t.Fatal(err)
@@ -320,6 +321,46 @@ func TestSystemdRoundsQuotas(t *testing.T) {
 	}
 	if got := u.rounded("/kubepods/pod1", "12345"); got != "12345" {
 		t.Errorf("without systemd %q", got)
+	}
+}
+
+// BenchmarkSystemdFullNode sets a quota of each of 2,000 scopes over the bus, eight at a time, as a plugin does that is
+// installed on a full node. systemd and its 2,000 units take a minute to come.
+func BenchmarkSystemdFullNode(b *testing.B) {
+	b.StopTimer() // of the process outside, which prints what the one beside systemd has measured
+	if !underSystemd(b) {
+		return
+	}
+	const scopes = 2000
+	u := newUnits(b, direct)
+	u.want(b, "connected")
+	groups := make([]string, scopes)
+	for i := range groups {
+		sleep := exec.CommandContext(b.Context(), "sleep", "600")
+		if err := sleep.Start(); err != nil {
+			b.Fatal(err)
+		}
+		unit := fmt.Sprintf("cri-containerd-%064x.scope", i)
+		groups[i] = path.Join(u.slice, unit)
+		u.start(b, unit, dbus.PropSlice(path.Base(u.slice)), dbus.PropPids(uint32(sleep.Process.Pid)), property("Delegate", true))
+	}
+	b.StartTimer()
+	for n := range b.N {
+		var writers errgroup.Group
+		writers.SetLimit(8)
+		for _, group := range groups {
+			writers.Go(func() error { return u.Write(b.Context(), group, "cpu.max", fmt.Sprint(50_000+1000*n)) })
+		}
+		if err := writers.Wait(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
+	u.reload(b)
+	for _, group := range groups {
+		if got, want := u.held(b, group, "cpu.max"), fmt.Sprint(50_000+1000*(b.N-1), " 100000"); got != want {
+			b.Fatalf("%s holds %q after a reload, want %q", group, got, want)
+		}
 	}
 }
 
