@@ -15,6 +15,7 @@ type options struct {
 	cache  string // for what is built
 	name   string // of the results
 	rounds int
+	full   int            // containers that each pod has before the benchmarks
 	only   *regexp.Regexp // benchmarks to run
 }
 
@@ -25,6 +26,7 @@ func parseOptions(args []string) (*options, error) {
 	flags.StringVar(&o.cache, "cache", os.Getenv("WASMPROXY_CACHE"), "directory for built programs (default $WASMPROXY_CACHE, else .cache in the repository)")
 	flags.StringVar(&o.name, "name", fmt.Sprintf("%s-%s-%dcpu", runtime.GOOS, runtime.GOARCH, runtime.NumCPU()), "name of the file of results")
 	flags.IntVar(&o.rounds, "rounds", 30, "rounds of each benchmark")
+	flags.IntVar(&o.full, "containers", 0, "containers that each of the two pods has, beside those that are measured")
 	only := flags.String("bench", ".", "run the benchmarks that match this regular expression")
 	if err := flags.Parse(args); err != nil {
 		return nil, err

@@ -53,6 +53,9 @@ func (n *node) run(ctx context.Context, o *options) (*result, error) {
 	if err := n.checkChange(ctx); err != nil {
 		return nil, err
 	}
+	if err := n.fill(ctx, o.full); err != nil {
+		return nil, err
+	}
 	if o.only.MatchString(startName) {
 		fmt.Println("measuring", startName)
 		starts, err := n.starts(ctx, o)
@@ -73,4 +76,19 @@ func (n *node) run(ctx context.Context, o *options) (*result, error) {
 		r.series = append(r.series, all)
 	}
 	return r, nil
+}
+
+// fill makes containers in both pods of each party, which stay.
+func (n *node) fill(ctx context.Context, containers int) error {
+	for name, p := range n.parties {
+		for range containers {
+			for kind := range p.kubelet.create {
+				if err := createIn(kind)(ctx, p); err != nil {
+					return fmt.Errorf("party %s: %w", name, err)
+				}
+			}
+		}
+		p.kubelet.ids = nil // of what is removed after a round
+	}
+	return nil
 }
