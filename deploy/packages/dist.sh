@@ -44,7 +44,7 @@ for ARCH in $ARCHES; do
 	export ARCH
 	program=$OUT/wasmproxy-linux-$ARCH
 	set -- "$@" "$program"
-	GOOS=linux GOARCH=$ARCH go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=v$VERSION" -o "$program" ./cmd/wasmproxy
+	GOOS=linux GOARCH=$ARCH MAKEFLAGS='' make -s build BIN="$program" LDFLAGS="-X main.version=v$VERSION"
 	(cd testdata/tools && go run ./sbom "v$VERSION" "$program") >"$program.spdx.json"
 	for name in wasmproxy-fleet wasmproxy-fleet-agent wasmproxy-fleet-verify; do
 		program=$OUT/$name-linux-$ARCH

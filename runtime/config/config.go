@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/dialect"
@@ -256,7 +256,7 @@ func label(key, value string) error {
 
 func namespaces(key string, values []string) error {
 	for _, name := range values {
-		if reasons := validation.IsDNS1123Label(name); len(reasons) > 0 {
+		if reasons := content.IsDNS1123Label(name); len(reasons) > 0 {
 			return wrong(key, "%q is not the name of a namespace, such as kube-system: %s", name, reasons[0])
 		}
 	}

@@ -18,7 +18,7 @@ const (
 // A size is a number of bytes that a party needs.
 type size struct {
 	party string
-	of    string // "RSS/at=idle", "Binary"
+	of    string // "RSS/at=idle", "RSSAnon/at=idle", "Binary"
 	bytes int64
 }
 
@@ -30,7 +30,7 @@ func (n *node) sizes(ctx context.Context) ([]size, error) {
 			with = append(with, p)
 		}
 	}
-	idle, err := settledRSS("RSS/at=idle", with)
+	idle, err := settledMemory("idle", with)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (n *node) sizes(ctx context.Context) ([]size, error) {
 			return nil, fmt.Errorf("party %s: %w", p.name, err)
 		}
 	}
-	after, err := settledRSS(fmt.Sprintf("RSS/at=after%dcalls", manyCalls), with)
+	after, err := settledMemory(fmt.Sprintf("after%dcalls", manyCalls), with)
 	if err != nil {
 		return nil, err
 	}
@@ -47,16 +47,18 @@ func (n *node) sizes(ctx context.Context) ([]size, error) {
 	return append(append(idle, after...), binaries...), err
 }
 
-// settledRSS reads the memory of the parties after a time in which nobody calls them.
-func settledRSS(of string, parties []*party) ([]size, error) {
+// settledMemory reads the memory of the parties after a time in which nobody calls them.
+func settledMemory(at string, parties []*party) ([]size, error) {
 	time.Sleep(settling)
 	var sizes []size
-	for _, p := range parties {
-		bytes, err := p.process.RSS()
-		if err != nil {
-			return nil, fmt.Errorf("memory of %s: %w", p.name, err)
+	for _, row := range []struct{ of, value string }{{"RSS", "VmRSS"}, {"RSSAnon", "RssAnon"}} {
+		for _, p := range parties {
+			bytes, err := p.process.Memory(row.value)
+			if err != nil {
+				return nil, fmt.Errorf("memory of %s: %w", p.name, err)
+			}
+			sizes = append(sizes, size{party: p.name, of: row.of + "/at=" + at, bytes: bytes})
 		}
-		sizes = append(sizes, size{party: p.name, of: of, bytes: bytes})
 	}
 	return sizes, nil
 }

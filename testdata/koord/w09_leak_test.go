@@ -92,7 +92,7 @@ func (n *node) settledRSS() float64 {
 	least := 0.0
 	for range 10 {
 		time.Sleep(500 * time.Millisecond)
-		bytes, err := n.process.RSS()
+		bytes, err := n.process.Memory("VmRSS")
 		n.must(err)
 		if mb := float64(bytes) / 1e6; least == 0 || mb < least {
 			least = mb

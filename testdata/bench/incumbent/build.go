@@ -46,8 +46,8 @@ func buildOnce(ctx context.Context, dir, out, pkg string) error {
 	return GoBuild(ctx, dir, out, pkg)
 }
 
-// GoBuild builds a static binary of pkg, seen from the module in dir: the way in which both
-// projects release theirs. nice leaves the machine usable.
+// GoBuild builds a static binary of pkg, seen from the module in dir: the way in which Koordinator
+// releases its own. nice leaves the machine usable.
 func GoBuild(ctx context.Context, dir, out, pkg string) error {
 	cmd := exec.CommandContext(ctx, "nice", "go", "build", "-trimpath", "-buildvcs=false", "-o", out, pkg)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")

@@ -65,16 +65,17 @@ func (p *Process) proc(file string) ([]byte, error) {
 	return os.ReadFile(fmt.Sprintf("/proc/%d/%s", p.Cmd.Process.Pid, file))
 }
 
-// RSS returns the resident set in bytes: VmRSS of proc_pid_status(5).
-func (p *Process) RSS() (int64, error) {
+// Memory returns a value of proc_pid_status(5) in bytes: VmRSS is the resident set, and RssAnon what of it is no
+// page of a file, which the kernel can drop and read again.
+func (p *Process) Memory(name string) (int64, error) {
 	status, err := p.proc("status")
 	if err != nil {
 		return 0, err
 	}
-	_, after, found := bytes.Cut(status, []byte("\nVmRSS:"))
+	_, after, found := bytes.Cut(status, []byte("\n"+name+":"))
 	fields := bytes.Fields(after)
 	if !found || len(fields) == 0 {
-		return 0, fmt.Errorf("no VmRSS in the status of process %d", p.Cmd.Process.Pid)
+		return 0, fmt.Errorf("no %s in the status of process %d", name, p.Cmd.Process.Pid)
 	}
 	kib, err := strconv.ParseInt(string(fields[0]), 10, 64)
 	return kib << 10, err
