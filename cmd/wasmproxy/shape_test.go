@@ -34,7 +34,6 @@ var manyMethods = map[string]struct {
 	"runtime/pods.Store":        {43, "too many: one lock is around all that is known of pods"},
 	"runtime/intercept.call":    {34, "too many"},
 	"runtime/enforce.Enforcer":  {37, "a third of them find an object's pod, sandbox and cgroup"},
-	"runtime/slots.Slots":       {55, "too many: one goroutine owns all that a change of files touches"},
 }
 
 // TestShape measures what is neither a test nor generated.

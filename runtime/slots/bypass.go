@@ -62,7 +62,7 @@ func (b *Bypass) watch(ctx context.Context) {
 	for {
 		select {
 		case <-ticker.C:
-			b.look(ctx, byFile, b.slots.postBypass)
+			b.look(ctx, byFile, b.post)
 		case <-ctx.Done():
 			return
 		}
@@ -102,6 +102,11 @@ func (b *Bypass) look(ctx context.Context, by string, tell func(context.Context,
 	}
 }
 
+// post has the owner of the slots begin or end the bypass.
+func (b *Bypass) post(_ context.Context, on bool) {
+	b.slots.post(func(ctx context.Context) { b.slots.bypass(ctx, on) })
+}
+
 // Set makes or removes the file, and returns what has come of it, if the time allows when the values of plugins are undone.
 func (b *Bypass) Set(ctx context.Context, on bool, reason string) (status.Bypass, error) {
 	if b.file == "" {
@@ -116,7 +121,7 @@ func (b *Bypass) Set(ctx context.Context, on bool, reason string) (status.Bypass
 	if err != nil {
 		return status.Bypass{}, err
 	}
-	b.look(ctx, byCommand, b.slots.postBypass)
+	b.look(ctx, byCommand, b.post)
 	_, cancel := b.undoing.wait(ctx)
 	cancel()
 	return b.Status(), nil

@@ -13,33 +13,30 @@ import (
 // Missing says which plugins are not as their files say, what runs instead, and why if asked. Without files it names
 // only those with policy Fail that are not active. There is none if the slots have ended.
 func (s *Slots) Missing(why, files bool) []string {
-	reasons, _ := ask(s, func() []string { return s.missing(why, files) })
-	return reasons
-}
-
-// missing is Missing in the goroutine of run.
-func (s *Slots) missing(why, files bool) (reasons []string) {
-	for _, p := range slices.Concat(s.order, slices.Collect(maps.Values(s.off))) {
-		name, failure := "plugin "+plugin.Printable(p.id, 1<<8), s.failure(p)
-		switch v := p.awaited(); {
-		case files && failure != nil:
-			reason := name
-			if why {
-				reason += ": " + failure.Error
-			} else {
-				reason += ": its files cannot be loaded"
+	reasons, _ := ask(s, func() (reasons []string) {
+		for _, p := range slices.Concat(s.order, slices.Collect(maps.Values(s.off))) {
+			name, failure := "plugin "+plugin.Printable(p.id, 1<<8), p.failure()
+			switch v := p.awaited(); {
+			case files && failure != nil:
+				reason := name
+				if why {
+					reason += ": " + failure.Error
+				} else {
+					reason += ": its files cannot be loaded"
+				}
+				reasons = append(reasons, fmt.Sprintf("%s, since %s; %s", reason, failure.Since.UTC().Format(time.RFC3339), failure.Meanwhile))
+			case v != nil && v.description.Policy == plugin.Fail:
+				reasons = append(reasons, fmt.Sprintf("%s with policy Fail is %s until it is loaded", name, p.state()))
 			}
-			reasons = append(reasons, fmt.Sprintf("%s, since %s; %s", reason, failure.Since.UTC().Format(time.RFC3339), failure.Meanwhile))
-		case v != nil && v.description.Policy == plugin.Fail:
-			reasons = append(reasons, fmt.Sprintf("%s with policy Fail is %s until it is loaded", name, s.state(p)))
 		}
-	}
+		return reasons
+	})
 	return reasons
 }
 
 // failure says why a plugin is not as its files say; nil if it is, or is on its way to be.
-func (s *Slots) failure(p *slot) *status.FileFailure {
-	f := &status.FileFailure{Since: p.bad, Meanwhile: s.meanwhile(p)}
+func (p *slot) failure() *status.FileFailure {
+	f := &status.FileFailure{Since: p.bad, Meanwhile: p.meanwhile()}
 	switch v := p.loads(); {
 	case p.description.Problem != nil:
 		f.Error = p.description.Problem.Error()
@@ -59,11 +56,11 @@ func (s *Slots) failure(p *slot) *status.FileFailure {
 }
 
 // meanwhile says what runs while the files of a plugin cannot be loaded.
-func (s *Slots) meanwhile(p *slot) string {
+func (p *slot) meanwhile() string {
 	switch {
-	case s.off[p.id] != nil:
+	case p.owner.off[p.id] != nil:
 		return "the plugin stays disabled"
-	case s.bypassed:
+	case p.owner.bypassed:
 		return "plugins are bypassed"
 	case p.active != nil:
 		since := p.active.since

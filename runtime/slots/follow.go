@@ -85,20 +85,15 @@ func (s *Slots) bypass(ctx context.Context, on bool) {
 	s.bypassed, s.changed = on, true
 	for _, p := range s.order {
 		if on {
-			s.unload(p)
+			p.unload()
 		} else {
-			s.describe(ctx, p, p.description)
+			p.describe(ctx, p.description)
 		}
 	}
 	if on {
 		s.tellPresent()
 		s.unfollow(ctx)
 	}
-}
-
-// postBypass has the owner of the slots begin or end the bypass.
-func (s *Slots) postBypass(_ context.Context, on bool) {
-	s.post(func(ctx context.Context) { s.bypass(ctx, on) })
 }
 
 // tellPresent tells what each plugin may want from now on. It does not until all plugins are known: a

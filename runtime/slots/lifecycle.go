@@ -95,7 +95,7 @@ func (s *Slots) Run(ctx context.Context) {
 		})
 	})
 	tasks.Go(func() { s.Bypass.watch(ctx) })
-	for _, run := range []func(context.Context){s.run, s.syncMissed, s.durable.Run, s.lastGood.Run} {
+	for _, run := range []func(context.Context){s.run, s.generations.syncMissed, s.durable.Run, s.lastGood.Run} {
 		tasks.Go(func() { run(ctx) })
 	}
 	tasks.Wait()
@@ -134,7 +134,7 @@ func noAnswer(ctx context.Context) error {
 func (s *Slots) Close(ctx context.Context) (ended bool) {
 	s.generations.swap(nil)
 	for _, p := range s.order {
-		s.unload(p)
+		p.unload()
 	}
 	s.all, s.order = nil, nil
 	ended = await(ctx, &s.ticks.running, "ticks", s.observer)

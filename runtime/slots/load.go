@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -22,21 +23,21 @@ const (
 )
 
 // load loads a version in the background.
-func (s *Slots) load(ctx context.Context, p *slot, v *version) {
+func (p *slot) load(ctx context.Context, v *version) {
 	if !v.announced {
 		v.announced = true
-		s.observer.Observe(ctx, &observe.PluginLoading{Plugin: p.id})
+		p.owner.observer.Observe(ctx, &observe.PluginLoading{Plugin: p.id})
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	v.cancel = cancel
 	v.become(loading)
-	s.busy[v.lane]++
+	p.owner.busy[v.lane]++
 	d, l, start := v.description, v.lane, time.Now()
-	s.jobs.Go(func() {
+	p.owner.jobs.Go(func() {
 		defer cancel()
-		have, err := s.loader.Open(ctx, d, p.persistent, l == light)
-		posted := s.post(func(ctx context.Context) {
-			s.busy[l]--
+		have, err := p.owner.loader.Open(ctx, d, p.persistent, l == light)
+		posted := p.owner.post(func(ctx context.Context) {
+			p.owner.busy[l]--
 			v.took += time.Since(start)
 			switch {
 			case err == nil && v.state == closed:
@@ -49,7 +50,7 @@ func (s *Slots) load(ctx context.Context, p *slot, v *version) {
 				v.lane = heavy
 				v.become(queued)
 			default:
-				s.fail(ctx, p, v, err)
+				p.fail(ctx, v, err)
 			}
 		})
 		if !posted && err == nil {
@@ -60,89 +61,102 @@ func (s *Slots) load(ctx context.Context, p *slot, v *version) {
 
 // promote makes a version that is loaded the active one, once it was told of the pods
 // if it wants that.
-func (s *Slots) promote(ctx context.Context, p *slot, v *version) {
-	m := s.loader.Member(v.description, v.loaded, v.synchronized)
+func (p *slot) promote(ctx context.Context, v *version) {
+	m := p.owner.loader.Member(v.description, v.loaded, v.synchronized)
 	if m.Synchronizes() && !v.synced {
-		s.synchronize(ctx, p, v, m)
+		p.synchronize(ctx, v, m)
 		return
 	}
 	previous := p.active
 	if v == p.next {
-		s.discard(p.last)
+		p.last.discard()
 		p.next = nil
 	}
-	p.active, p.last, s.changed = v, nil, true
+	p.active, p.last, p.owner.changed = v, nil, true
 	v.become(active)
 	v.reason, v.good = nil, true
-	s.remember(ctx, p)
-	v.stopTicks = s.ticks.begin(ctx, v.loaded, v.description.TickPeriod)
+	p.remember(ctx)
+	v.stopTicks = p.owner.ticks.begin(ctx, v.loaded, v.description.TickPeriod)
 	manifest := v.loaded.Manifest()
-	s.durable.Keep(ctx, p.id, p.persistent.Values, manifest.Durable)
+	p.owner.durable.Keep(ctx, p.id, p.persistent.Values, manifest.Durable)
 	loaded := observe.PluginLoaded{
 		Plugin: p.id, Name: manifest.Name, Version: manifest.Version, Hooks: manifest.HookSet().Names(), Took: v.took,
 		Digest: v.description.Digest, SettingsDigest: v.description.Settings,
 	}
 	if previous == nil {
-		s.observer.Observe(ctx, &loaded)
+		p.owner.observer.Observe(ctx, &loaded)
 	} else {
-		s.observer.Observe(ctx, &observe.PluginReplaced{PluginLoaded: loaded, Previous: previous.loaded.Manifest().Version})
+		p.owner.observer.Observe(ctx, &observe.PluginReplaced{PluginLoaded: loaded, Previous: previous.loaded.Manifest().Version})
 	}
-	s.retire(previous)
+	previous.retire()
 	p.warned = nil
-	s.warnOnce(ctx, p)
-	s.describe(ctx, p, p.description) // the files may differ from a last good version in what needs no load
+	p.warnOnce(ctx)
+	p.describe(ctx, p.description) // the files may differ from a last good version in what needs no load
 }
 
 // share makes the description that of the active version, from which it differs in nothing that a load needs.
 // Instances of the plugin and their state go on. It is told of the pods again, and what it wants no longer is undone.
-func (s *Slots) share(ctx context.Context, p *slot, d registry.Description) {
+func (p *slot) share(ctx context.Context, d registry.Description) {
 	v := *p.active
 	v.describe(d)
 	v.since = time.Now()
-	p.active, s.changed = &v, true
-	s.remember(ctx, p)
-	s.observer.Observe(ctx, &observe.PluginSettingsChanged{Plugin: p.id, SettingsDigest: d.Settings})
-	s.warnOnce(ctx, p)
+	p.active, p.owner.changed = &v, true
+	p.remember(ctx)
+	p.owner.observer.Observe(ctx, &observe.PluginSettingsChanged{Plugin: p.id, SettingsDigest: d.Settings})
+	p.warnOnce(ctx)
+}
+
+// warnOnce reports the warnings of an active plugin, once for each version and whenever they
+// change with its file.
+func (p *slot) warnOnce(ctx context.Context) {
+	warnings := p.owner.loader.Warnings(p.active.description, p.active.loaded.Manifest())
+	if reflect.DeepEqual(p.warned, warnings) {
+		return
+	}
+	p.warned = warnings
+	for _, n := range warnings {
+		p.owner.observer.Observe(ctx, n)
+	}
 }
 
 // remember has the active version saved as the last good one, if it is not on probation.
-func (s *Slots) remember(ctx context.Context, p *slot) {
+func (p *slot) remember(ctx context.Context) {
 	d := p.active.description
 	isGood := p.good != nil && p.good.Description.Same(d)
-	if !isGood && s.onProbation(ctx, p) {
+	if !isGood && p.onProbation(ctx) {
 		return
 	}
-	s.trials.Settle(p.id, s.counts)
+	p.owner.trials.Settle(p.id, p.owner.counts)
 	if isGood {
 		return
 	}
 	p.good = &lastgood.Version{Description: d, Since: time.Now()}
-	s.lastGood.Keep(*p.good)
+	p.owner.lastGood.Keep(*p.good)
 }
 
 // synchronize calls Synchronize of a version for the pods, for one at least, in the background,
 // before it gets an event. The previous version stays active meanwhile. Pods that are made
 // meanwhile, or for which there was no time, follow with their first event, or with syncMissed.
-func (s *Slots) synchronize(ctx context.Context, p *slot, v *version, m loader.Member) {
+func (p *slot) synchronize(ctx context.Context, v *version, m loader.Member) {
 	ctx, cancel := context.WithCancel(ctx)
 	v.cancel = cancel
 	v.become(loading)
 	m.Loaded.Acquire()
 	start := time.Now()
-	s.jobs.Go(func() {
+	p.owner.jobs.Go(func() {
 		defer m.Loaded.Release()
 		defer cancel()
-		late := func() bool { return ctx.Err() != nil || time.Since(start) >= s.firstSyncTime } // or nobody wants it any more
-		left, err := m.Synchronized.Sweep(ctx, s.generations.options([]loader.Member{m}), m.Member, late)
+		late := func() bool { return ctx.Err() != nil || time.Since(start) >= p.owner.firstSyncTime } // or nobody wants it any more
+		left, err := m.Synchronized.Sweep(ctx, p.owner.generations.options([]loader.Member{m}), m.Member, late)
 		if err == nil && left > 0 && ctx.Err() == nil {
-			s.observer.Observe(ctx, &observe.SynchronizeIncomplete{Plugin: p.id, Left: left})
+			p.owner.observer.Observe(ctx, &observe.SynchronizeIncomplete{Plugin: p.id, Left: left})
 		}
-		s.post(func(context.Context) {
+		p.owner.post(func(context.Context) {
 			v.took += time.Since(start)
 			switch {
 			case v.state == closed || v.synchronized != m.Synchronized: // the files have changed since
 			case err != nil:
-				s.fail(ctx, p, v, loader.TemporaryError{Err: fmt.Errorf("loading plugin %s: %s: %w", p.id, abi.Synchronize, err)})
+				p.fail(ctx, v, loader.TemporaryError{Err: fmt.Errorf("loading plugin %s: %s: %w", p.id, abi.Synchronize, err)})
 			default:
 				v.synced = true
 				v.become(ready)
@@ -153,7 +167,7 @@ func (s *Slots) synchronize(ctx context.Context, p *slot, v *version, m loader.M
 
 // fail records why a version could not be loaded. The same module and settings are loaded
 // again only if the failure was temporary.
-func (s *Slots) fail(ctx context.Context, p *slot, v *version, err error) {
+func (p *slot) fail(ctx context.Context, v *version, err error) {
 	known := v.reason != nil && v.reason.Error() == err.Error()
 	if v.reason == nil {
 		v.failedSince = time.Now()
@@ -162,23 +176,23 @@ func (s *Slots) fail(ctx context.Context, p *slot, v *version, err error) {
 	v.reason = err
 	v.become(failed)
 	if loadErr := new(wasm.LoadError); errors.As(err, &loadErr) && len(v.static.Hooks) == 0 {
-		v.static, s.changed = loadErr.Manifest, true
+		v.static, p.owner.changed = loadErr.Manifest, true
 	}
-	s.changed = s.changed || refused != p.refuses()
+	p.owner.changed = p.owner.changed || refused != p.refuses()
 	if v == p.awaited() {
 		p.refusal.Set(err)
 	}
 	if errors.As(err, new(loader.TemporaryError)) || wasm.Temporary(err) {
 		v.backoff = min(max(2*v.backoff, minRetry), maxRetry)
-		time.AfterFunc(v.backoff, func() { s.post(func(context.Context) { v.retry() }) })
+		time.AfterFunc(v.backoff, func() { p.owner.post(func(context.Context) { v.retry() }) })
 	}
 	if !known {
-		s.reportFailure(ctx, p, err)
+		p.reportFailure(ctx, err)
 	}
 }
 
 // reportFailure reports what the failure means for calls.
-func (s *Slots) reportFailure(ctx context.Context, p *slot, err error) {
+func (p *slot) reportFailure(ctx context.Context, err error) {
 	rejected := observe.PluginRejected{Plugin: p.id, Err: err}
 	switch {
 	case p.active != nil:
@@ -188,11 +202,11 @@ func (s *Slots) reportFailure(ctx context.Context, p *slot, err error) {
 	default:
 		rejected.Meanwhile = observe.PluginSkipped
 	}
-	s.observer.Observe(ctx, &rejected)
+	p.owner.observer.Observe(ctx, &rejected)
 }
 
 // discard ends a version that is not needed any more and never was active.
-func (s *Slots) discard(v *version) {
+func (v *version) discard() {
 	if v == nil {
 		return
 	}
@@ -207,7 +221,7 @@ func (s *Slots) discard(v *version) {
 
 // retire releases a version that was active. It is closed when the last call that uses it
 // has ended.
-func (s *Slots) retire(v *version) {
+func (v *version) retire() {
 	if v == nil {
 		return
 	}
@@ -217,10 +231,10 @@ func (s *Slots) retire(v *version) {
 }
 
 // unload ends every version of a plugin.
-func (s *Slots) unload(p *slot) {
-	s.discard(p.last)
-	s.discard(p.next)
-	s.retire(p.active)
-	s.Shadows.end(p)
+func (p *slot) unload() {
+	p.last.discard()
+	p.next.discard()
+	p.active.retire()
+	p.owner.Shadows.end(p)
 	p.active, p.last, p.next = nil, nil, nil
 }

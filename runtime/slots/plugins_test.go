@@ -26,7 +26,7 @@ func TestTurnDoesNotLookAtEveryPlugin(t *testing.T) {
 	}
 	s.update(t.Context(), list)
 	for _, p := range s.order {
-		s.fail(t.Context(), p, p.next, errors.New("broken"))
+		p.fail(t.Context(), p.next, errors.New("broken"))
 	}
 	s.reconcile(t.Context())
 	if n := len(s.published); n != len(list.Plugins) {
@@ -34,7 +34,7 @@ func TestTurnDoesNotLookAtEveryPlugin(t *testing.T) {
 	}
 	again := func() {
 		p := s.all["7"]
-		s.fail(t.Context(), p, p.next, errors.New("broken as before"))
+		p.fail(t.Context(), p.next, errors.New("broken as before"))
 		s.reconcile(t.Context())
 	}
 	if n := testing.AllocsPerRun(10, again); n > 100 {

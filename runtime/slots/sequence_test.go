@@ -141,7 +141,7 @@ func (s *sequence) compare(engine wasm.Options, list []registry.Description) {
 		case have == nil:
 			s.Errorf("%s is not known", p.id)
 		case p.active == nil && have.active != nil: // its last good version
-			if (s.slots.failure(have) == nil) || (have.description.Problem == nil && have.next.source != p.next.source) {
+			if (have.failure() == nil) || (have.description.Problem == nil && have.next.source != p.next.source) {
 				s.Errorf("%s: the replacement of %s is not said to have failed", p.id, have.active.source)
 			}
 		case p.description.Problem != nil && have.description.Problem != nil:
@@ -160,7 +160,7 @@ func (s *sequence) compare(engine wasm.Options, list []registry.Description) {
 func (s *sequence) compareMembers(fresh *Slots) {
 	lastGood := map[string]bool{}
 	for id, p := range s.slots.all {
-		lastGood[id] = s.slots.failure(p) != nil && (p.active != nil || p.description.Problem != nil)
+		lastGood[id] = p.failure() != nil && (p.active != nil || p.description.Problem != nil)
 	}
 	describe := func(members []loader.Member) (all []string) {
 		for _, m := range members {

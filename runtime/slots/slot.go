@@ -2,6 +2,7 @@ package slots
 
 import (
 	"cmp"
+	"context"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -56,8 +57,10 @@ type version struct {
 	announced bool   // the log has that it is loaded
 }
 
-// slot is the place of one plugin, from when its files are there until they go.
+// slot is the place of one plugin, from when its files are there until they go. Its methods are for the goroutine of its
+// owner's run.
 type slot struct {
+	owner       *Slots
 	id          string
 	description registry.Description // of the files as they are now; it may have a Problem
 	bad         time.Time            // since when it has one
@@ -76,8 +79,8 @@ type slot struct {
 	refusal *loader.Refusal // in chains while the plugin is not loaded
 }
 
-func newSlot(id string) *slot {
-	return &slot{id: id, since: time.Now(), persistent: loader.NewPersistent(), refusal: loader.NewRefusal(id)}
+func newSlot(owner *Slots, id string) *slot {
+	return &slot{owner: owner, id: id, since: time.Now(), persistent: loader.NewPersistent(), refusal: loader.NewRefusal(id)}
 }
 
 // describe gives the version the files as they are now, from which it differs in nothing that a load needs. They are
@@ -152,4 +155,109 @@ func (v *version) retry() {
 	} else if v.state == failed {
 		v.become(queued)
 	}
+}
+
+// restore has the last good version loaded, if the files have changed since it was active in what needs a load.
+func (p *slot) restore(d registry.Description) {
+	if p.good == nil || p.wasActive(d) || p.good.Description.Disabled {
+		return
+	}
+	p.last = p.version(p.owner.lastGood.Copy(p.good.Description))
+	t := p.owner.trials.Get(d.ID, d.Generation())
+	p.last.good, p.nextFirst = true, p.owner.crashed || t != nil && !t.Ends.IsZero() // calls have met the version that is on probation
+}
+
+// wasActive reports whether the last good version was made from the same: only settings differ that need no load.
+func (p *slot) wasActive(d registry.Description) bool {
+	return p.good != nil && d.Problem == nil && p.good.Description.Source() == d.Source()
+}
+
+// version makes a version that is to be loaded.
+func (p *slot) version(d registry.Description) *version {
+	v := &version{description: d, source: d.Source(), since: time.Now(), synchronized: intercept.NewSynchronized()}
+	if d.Policy == plugin.Fail {
+		v.static = p.owner.loader.Static(d)
+	}
+	return v
+}
+
+// describe notes what the files say, and since when they are bad.
+func (p *slot) note(d registry.Description) {
+	if d.Problem != nil && p.description.Problem == nil {
+		p.bad = time.Now()
+	}
+	p.description = d
+}
+
+// describe takes the description of one plugin. A load that is under way, or has failed,
+// stays valid as long as the module and settings are the same. Files that are bad change nothing.
+func (p *slot) describe(ctx context.Context, d registry.Description) {
+	p.note(d)
+	if p.owner.bypassed {
+		return
+	}
+	if p.active == nil && p.last == nil && p.next == nil { // at a start, or after a bypass
+		p.restore(d)
+	}
+	if d.Problem != nil {
+		return
+	}
+	from := d.Source()
+	switch {
+	case p.active != nil && p.active.source == from:
+		p.next.discard()
+		p.next = nil
+		if !p.active.description.Same(d) {
+			p.share(ctx, d)
+		}
+	case p.next != nil && p.next.source == from:
+		p.next.redescribe(d)
+		if d.Policy == plugin.Fail && len(p.next.static.Hooks) == 0 {
+			p.next.static = p.owner.loader.Static(d)
+		}
+	default:
+		p.next.discard()
+		p.refusal.Set(nil)
+		p.next = p.version(d)
+		p.next.good = p.wasActive(d)
+	}
+}
+
+// redescribe gives a version that is on its way the files as they are now. One that is being told of pods begins that anew.
+func (v *version) redescribe(d registry.Description) {
+	was := v.synchronized
+	v.describe(d)
+	if v.synchronized != was && v.loaded != nil && v.state == loading {
+		v.cancel()
+		v.become(ready)
+	}
+}
+
+// member returns the slot's place in the chain. There is none if the plugin is not loaded and calls pass
+// without it.
+func (p *slot) member() (m loader.Member, ok bool) {
+	switch {
+	case p.active != nil:
+		m = p.owner.loader.Member(p.active.description, p.active.loaded, p.active.synchronized)
+		if p.shadow != nil && p.shadow.called != nil {
+			m.Shadow, m.LoadedShadow = p.shadow.called, p.shadow.loaded
+		}
+		return m, true
+	case p.refuses():
+		return p.owner.loader.Refusing(p.refusal, p.awaited().description, p.awaited().static), true
+	}
+	return m, false
+}
+
+// state is what calls meet of the plugin.
+func (p *slot) state() status.PluginState {
+	switch {
+	case p.owner.bypassed:
+		return status.Bypassed
+	case p.active != nil:
+		return status.Active
+	case p.refuses():
+		return status.Refusing
+	}
+	return status.Inactive
 }

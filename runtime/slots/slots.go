@@ -13,11 +13,9 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/durable"
-	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/lastgood"
 	"github.com/wasmproxy/wasmproxy/runtime/loader"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
-	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/probation"
 	"github.com/wasmproxy/wasmproxy/runtime/reconcile"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
@@ -121,7 +119,7 @@ func (s *Slots) reconcile(ctx context.Context) {
 	for _, p := range s.order {
 		for _, v := range []*version{p.last, p.next} {
 			if v != nil && v.state == ready && s.store == filled {
-				s.promote(ctx, p, v)
+				p.promote(ctx, v)
 			}
 		}
 	}
@@ -133,7 +131,7 @@ func (s *Slots) reconcile(ctx context.Context) {
 			case s.busy[l] == wasm.Compilers() || l == heavy && s.compiles(v.description.Digest):
 				waits = true
 			default:
-				s.load(ctx, p, v)
+				p.load(ctx, v)
 			}
 		}
 	}
@@ -162,13 +160,23 @@ func (s *Slots) update(ctx context.Context, list registry.List) {
 	gone, off := s.all, s.off
 	s.all, s.order, s.off = make(map[string]*slot, len(list.Plugins)), nil, map[string]*slot{}
 	for _, d := range list.Plugins {
-		if d.Disabled {
-			s.switchOff(off[d.ID], d)
+		if d.Disabled { // which the last good files say while those of the moment are bad
+			p := off[d.ID]
+			if p == nil {
+				p = newSlot(s, d.ID)
+				p.met = status.Disabled
+			}
+			p.note(d)
+			if d.Problem == nil && (p.good == nil || !p.good.Description.Same(d)) {
+				p.good = &lastgood.Version{Description: d, Since: time.Now()}
+				s.lastGood.Keep(*p.good)
+			}
+			s.off[d.ID] = p
 			continue
 		}
 		p := gone[d.ID]
 		if p == nil {
-			p = newSlot(d.ID)
+			p = newSlot(s, d.ID)
 			s.durable.Restore(ctx, d.ID, p.persistent.Values)
 			if good, known := s.good[d.ID]; known {
 				p.good = &good
@@ -177,104 +185,14 @@ func (s *Slots) update(ctx context.Context, list registry.List) {
 		delete(gone, d.ID)
 		delete(s.good, d.ID)
 		s.all[d.ID], s.order = p, append(s.order, p)
-		s.describe(ctx, p, judged(s.trials, d))
+		p.describe(ctx, judged(s.trials, d))
 	}
 	if list.Complete {
 		s.good = nil
 	}
 	for _, p := range gone {
-		s.unload(p)
+		p.unload()
 		s.observer.Observe(ctx, &observe.PluginRemoved{Plugin: p.id, Disabled: s.off[p.id] != nil})
-	}
-}
-
-// switchOff notes a plugin that is switched off, also while its files are bad: the last good ones say so.
-func (s *Slots) switchOff(p *slot, d registry.Description) {
-	if p == nil {
-		p = newSlot(d.ID)
-		p.met = status.Disabled
-	}
-	p.describe(d)
-	if d.Problem == nil && (p.good == nil || !p.good.Description.Same(d)) {
-		p.good = &lastgood.Version{Description: d, Since: time.Now()}
-		s.lastGood.Keep(*p.good)
-	}
-	s.off[d.ID] = p
-}
-
-// restore has the last good version loaded, if the files have changed since it was active in what needs a load.
-func (s *Slots) restore(p *slot, d registry.Description) {
-	if p.good == nil || p.wasActive(d) || p.good.Description.Disabled {
-		return
-	}
-	p.last = s.version(s.lastGood.Copy(p.good.Description))
-	t := s.trials.Get(d.ID, d.Generation())
-	p.last.good, p.nextFirst = true, s.crashed || t != nil && !t.Ends.IsZero() // calls have met the version that is on probation
-}
-
-// wasActive reports whether the last good version was made from the same: only settings differ that need no load.
-func (p *slot) wasActive(d registry.Description) bool {
-	return p.good != nil && d.Problem == nil && p.good.Description.Source() == d.Source()
-}
-
-// version makes a version that is to be loaded.
-func (s *Slots) version(d registry.Description) *version {
-	v := &version{description: d, source: d.Source(), since: time.Now(), synchronized: intercept.NewSynchronized()}
-	if d.Policy == plugin.Fail {
-		v.static = s.loader.Static(d)
-	}
-	return v
-}
-
-// describe notes what the files say, and since when they are bad.
-func (p *slot) describe(d registry.Description) {
-	if d.Problem != nil && p.description.Problem == nil {
-		p.bad = time.Now()
-	}
-	p.description = d
-}
-
-// describe takes the description of one plugin. A load that is under way, or has failed,
-// stays valid as long as the module and settings are the same. Files that are bad change nothing.
-func (s *Slots) describe(ctx context.Context, p *slot, d registry.Description) {
-	p.describe(d)
-	if s.bypassed {
-		return
-	}
-	if p.active == nil && p.last == nil && p.next == nil { // at a start, or after a bypass
-		s.restore(p, d)
-	}
-	if d.Problem != nil {
-		return
-	}
-	from := d.Source()
-	switch {
-	case p.active != nil && p.active.source == from:
-		s.discard(p.next)
-		p.next = nil
-		if !p.active.description.Same(d) {
-			s.share(ctx, p, d)
-		}
-	case p.next != nil && p.next.source == from:
-		p.next.redescribe(d)
-		if d.Policy == plugin.Fail && len(p.next.static.Hooks) == 0 {
-			p.next.static = s.loader.Static(d)
-		}
-	default:
-		s.discard(p.next)
-		p.refusal.Set(nil)
-		p.next = s.version(d)
-		p.next.good = p.wasActive(d)
-	}
-}
-
-// redescribe gives a version that is on its way the files as they are now. One that is being told of pods begins that anew.
-func (v *version) redescribe(d registry.Description) {
-	was := v.synchronized
-	v.describe(d)
-	if v.synchronized != was && v.loaded != nil && v.state == loading {
-		v.cancel()
-		v.become(ready)
 	}
 }
 
@@ -290,30 +208,14 @@ func (s *Slots) compiles(digest string) bool {
 	})
 }
 
-// member returns the slot's place in the chain. There is none if the plugin is not loaded and calls pass
-// without it.
-func (s *Slots) member(p *slot) (m loader.Member, ok bool) {
-	switch {
-	case p.active != nil:
-		m = s.loader.Member(p.active.description, p.active.loaded, p.active.synchronized)
-		if p.shadow != nil && p.shadow.called != nil {
-			m.Shadow, m.LoadedShadow = p.shadow.called, p.shadow.loaded
-		}
-		return m, true
-	case p.refuses():
-		return s.loader.Refusing(p.refusal, p.awaited().description, p.awaited().static), true
-	}
-	return m, false
-}
-
 // members are the plugins of the chain, as they are now.
 func (s *Slots) members() (all []loader.Member) {
 	slices.SortFunc(s.order, compareSlots)
 	for _, p := range s.order {
-		if m, ok := s.member(p); ok {
+		if m, ok := p.member(); ok {
 			all = append(all, m)
 		}
-		if met := s.state(p); met != p.met {
+		if met := p.state(); met != p.met {
 			p.met, p.since = met, time.Now()
 		}
 	}

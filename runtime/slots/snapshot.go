@@ -38,7 +38,7 @@ func (s *Slots) look() status.Plugins {
 		d := p.shown()
 		one := status.Plugin{
 			ID: p.id, File: plugin.Name(p.description.File), Kind: s.loader.Kind(d), State: p.met, Since: p.since,
-			Policy: d.Policy.String(), DryRun: d.DryRun, Failure: s.failure(p), Active: p.active.look(), Pending: p.next.look(),
+			Policy: d.Policy.String(), DryRun: d.DryRun, Failure: p.failure(), Active: p.active.look(), Pending: p.next.look(),
 		}
 		if d.Problem != nil { // its policy is not known
 			one.Policy = ""
@@ -52,7 +52,7 @@ func (s *Slots) look() status.Plugins {
 				one.Probation = t.Ends
 			}
 		}
-		if m, there := s.member(p); there {
+		if m, there := p.member(); there {
 			one.Hooks = m.Hooks.Names()
 			if m.Breaker != nil {
 				breaker := m.Breaker.Status()
@@ -88,17 +88,4 @@ func (v *version) look() *status.Version {
 		one.Reason = plugin.Printable(v.reason.Error(), 1<<10)
 	}
 	return one
-}
-
-// state is what calls meet of the plugin.
-func (s *Slots) state(p *slot) status.PluginState {
-	switch {
-	case s.bypassed:
-		return status.Bypassed
-	case p.active != nil:
-		return status.Active
-	case p.refuses():
-		return status.Refusing
-	}
-	return status.Inactive
 }

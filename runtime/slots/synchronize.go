@@ -18,21 +18,21 @@ const FirstSyncTime = 10 * time.Second
 // filled, which it does itself if a pod was missed. It skips a plugin whose breaker is open, and
 // stops when the generation is over; the next time, or the pod's next event, tries again. It
 // runs until ctx is done.
-func (s *Slots) syncMissed(ctx context.Context) {
+func (c *generations) syncMissed(ctx context.Context) {
 	period := time.NewTicker(resyncPeriod)
 	defer period.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.reconciler.Resync:
-			s.reconciler.Refill(ctx)
-		case <-s.reconciler.Sync:
+		case <-c.reconciler.Resync:
+			c.reconciler.Refill(ctx)
+		case <-c.reconciler.Sync:
 		case <-period.C:
 		}
-		s.reconciler.UndoEnded(ctx)
-		if g := s.generations.acquire(); g != nil {
-			over := func() bool { return s.generations.live.Load() != g }
+		c.reconciler.UndoEnded(ctx)
+		if g := c.acquire(); g != nil {
+			over := func() bool { return c.live.Load() != g }
 			for _, m := range g.members {
 				if m.Synchronizes() && !m.Tripped() && !over() {
 					_, _ = m.Synchronized.Sweep(ctx, g.options, m.Member, over) // the chain reports failures

@@ -43,8 +43,8 @@ func judged(trials *probation.Trials, d registry.Description) registry.Descripti
 }
 
 // onProbation reports whether the active version is on probation, which begins with the first call of this.
-func (s *Slots) onProbation(ctx context.Context, p *slot) bool {
-	generation := p.active.description.Generation()
+func (p *slot) onProbation(ctx context.Context) bool {
+	s, generation := p.owner, p.active.description.Generation()
 	t := s.trials.Get(p.id, generation)
 	if t == nil || !t.Open() {
 		return false
@@ -58,16 +58,17 @@ func (s *Slots) onProbation(ctx context.Context, p *slot) bool {
 		s.observer.Observe(ctx, &observe.ProbationBegun{Plugin: p.id, Ends: s.trials.Get(p.id, generation).Ends})
 	}
 	p.judging = generation
-	s.judgeLater(p, generation)
+	p.judgeLater(generation)
 	return true
 }
 
-func (s *Slots) judgeLater(p *slot, generation string) {
-	time.AfterFunc(judgeEvery, func() { s.post(func(ctx context.Context) { s.judge(ctx, p, generation) }) })
+func (p *slot) judgeLater(generation string) {
+	time.AfterFunc(judgeEvery, func() { p.owner.post(func(ctx context.Context) { p.judge(ctx, generation) }) })
 }
 
 // judge has a version go on, pass or fail that is on probation.
-func (s *Slots) judge(ctx context.Context, p *slot, generation string) {
+func (p *slot) judge(ctx context.Context, generation string) {
+	s := p.owner
 	there := p.active != nil && p.active.description.Generation() == generation
 	if there && heeded(s.trials, p.active.description, s.config.PluginDir) {
 		s.jobs.Go(func() { s.trials.Save(ctx) })
@@ -80,14 +81,14 @@ func (s *Slots) judge(ctx context.Context, p *slot, generation string) {
 	switch reason := t.Judge(s.counts(p.id)); {
 	case reason != "":
 		s.trials.Fail(ctx, p.id, generation, reason)
-		s.goBack(ctx, p)
+		p.goBack(ctx)
 	case time.Now().Before(t.Ends):
-		s.judgeLater(p, generation)
+		p.judgeLater(generation)
 		return
 	default:
 		s.trials.Pass(p.id, generation)
 		s.observer.Observe(ctx, &observe.ProbationPassed{Plugin: p.id})
-		s.remember(ctx, p)
+		p.remember(ctx)
 	}
 	p.judging = ""
 	s.jobs.Go(func() { s.trials.Save(ctx) })
@@ -101,17 +102,17 @@ func heeded(trials *probation.Trials, d registry.Description, pluginDir string) 
 }
 
 // goBack has the version before be active again: the last good one, or none.
-func (s *Slots) goBack(ctx context.Context, p *slot) {
-	p.describe(judged(s.trials, p.description))
-	s.discard(p.next)
-	p.next, s.changed = nil, true
+func (p *slot) goBack(ctx context.Context) {
+	p.note(judged(p.owner.trials, p.description))
+	p.next.discard()
+	p.next, p.owner.changed = nil, true
 	switch {
 	case p.good == nil || p.good.Description.Disabled:
-		s.unload(p)
+		p.unload()
 	case p.good.Description.Source() == p.active.source:
-		s.share(ctx, p, p.good.Description)
+		p.share(ctx, p.good.Description)
 	default:
-		p.last = s.version(s.lastGood.Copy(p.good.Description))
+		p.last = p.version(p.owner.lastGood.Copy(p.good.Description))
 		p.last.good = true
 	}
 }
