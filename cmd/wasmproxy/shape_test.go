@@ -31,7 +31,6 @@ var manyMethods = map[string]struct {
 }{
 	"runtime/plugin.Adjustment": {43, "what plugins ask for, each with its checks"},
 	"runtime/intercept.event":   {39, "half of them are those of plugin.Event"},
-	"runtime/pods.Store":        {43, "too many: one lock is around all that is known of pods"},
 	"runtime/intercept.call":    {34, "too many"},
 	"runtime/enforce.Enforcer":  {37, "a third of them find an object's pod, sandbox and cgroup"},
 }

@@ -154,7 +154,7 @@ func TestGone(t *testing.T) {
 		_, podErr := s.ReadPod(t.Context(), n, "x")
 		_, containerErr := s.ReadContainer(t.Context(), n, "x")
 		want := code != codes.Unavailable
-		if errors.Is(podErr, ErrGone) != want || errors.Is(containerErr, ErrGone) != want {
+		if errors.Is(podErr, errGone) != want || errors.Is(containerErr, errGone) != want {
 			t.Errorf("%v: %v, %v", code, podErr, containerErr)
 		}
 	}

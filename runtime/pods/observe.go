@@ -19,10 +19,12 @@ func (s *Store) Observe(requested, sent, resp proto.Message) {
 		requested = sent
 	}
 	m := cri.MethodOf(sent)
-	if m == nil {
+	if m == nil || m.Effect == cri.Nothing {
 		return
 	}
 	ofPod, pod, container := m.Object == abi.Pod, cri.PodID(sent), cri.ContainerID(sent)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch m.Effect {
 	case cri.Makes:
 		if ofPod {
@@ -37,13 +39,13 @@ func (s *Store) Observe(requested, sent, resp proto.Message) {
 		if ofPod {
 			s.stoppedPod(pod)
 		} else {
-			s.editContainer(container, inState(runtimeapi.ContainerState_CONTAINER_EXITED))
+			s.containers.edit(container, inState(runtimeapi.ContainerState_CONTAINER_EXITED))
 		}
 	case cri.Removes:
 		if ofPod {
-			s.removedPod(pod)
+			s.removePod(pod)
 		} else {
-			s.removedContainer(container)
+			s.removeContainer(container)
 		}
 	case cri.Updates:
 		if ofPod {
@@ -52,7 +54,7 @@ func (s *Store) Observe(requested, sent, resp proto.Message) {
 			// What the request sets changes. So does oom_score_adj, which no runtime applies there: it is what kubelet wants now,
 			// and tells the memory that the container requests.
 			carried := m.Carries(sent)
-			s.editContainer(container, func(c Container) Container {
+			s.containers.edit(container, func(c Container) Container {
 				c.Config = withAnnotations(withResources(c.Config, *carried.Resources), *carried.Annotations)
 				return c
 			})
@@ -60,7 +62,7 @@ func (s *Store) Observe(requested, sent, resp proto.Message) {
 	}
 }
 
-func (s *Store) madePod(requested, sent cri.Carried, unchanged bool, resp proto.Message) {
+func (r *records) madePod(requested, sent cri.Carried, unchanged bool, resp proto.Message) {
 	p := Pod{
 		ID: cri.PodID(resp), Config: *sent.Pod, Requested: *requested.Pod, Unchanged: unchanged,
 		RuntimeHandler: *sent.RuntimeHandler, State: runtimeapi.PodSandboxState_SANDBOX_READY,
@@ -71,34 +73,28 @@ func (s *Store) madePod(requested, sent cri.Carried, unchanged bool, resp proto.
 	if p.Config == nil {
 		p.Config = &runtimeapi.PodSandboxConfig{}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pods.put(p.ID, p)
+	r.pods.put(p.ID, p)
 }
 
 // stoppedPod follows StopPodSandbox, which ends the containers too.
-func (s *Store) stoppedPod(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	id, _, _ = s.pods.find(id)
-	s.pods.edit(id, func(p Pod) Pod {
+func (r *records) stoppedPod(id string) {
+	id, _, _ = r.pods.find(id)
+	r.pods.edit(id, func(p Pod) Pod {
 		p.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
 		return p
 	})
-	for c := range s.members[id] {
-		s.containers.edit(c, inState(runtimeapi.ContainerState_CONTAINER_EXITED))
+	for c := range r.members[id] {
+		r.containers.edit(c, inState(runtimeapi.ContainerState_CONTAINER_EXITED))
 	}
 }
 
 // startedContainer follows StartContainer. Its pod is ready then: in Docker a container that is its own
 // pod may start after it was stopped.
-func (s *Store) startedContainer(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.containers.edit(id, inState(runtimeapi.ContainerState_CONTAINER_RUNNING))
-	_, c, _ := s.containers.find(id)
-	if p, known := s.pods.records[c.PodID]; known && p.State == runtimeapi.PodSandboxState_SANDBOX_NOTREADY {
-		s.pods.edit(c.PodID, func(p Pod) Pod {
+func (r *records) startedContainer(id string) {
+	r.containers.edit(id, inState(runtimeapi.ContainerState_CONTAINER_RUNNING))
+	_, c, _ := r.containers.find(id)
+	if p, known := r.pods.records[c.PodID]; known && p.State == runtimeapi.PodSandboxState_SANDBOX_NOTREADY {
+		r.pods.edit(c.PodID, func(p Pod) Pod {
 			p.State = runtimeapi.PodSandboxState_SANDBOX_READY
 			return p
 		})
@@ -112,18 +108,10 @@ func inState(state runtimeapi.ContainerState) func(Container) Container {
 	}
 }
 
-func (s *Store) removedPod(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.removePod(id)
-}
-
 // updatedPod follows UpdatePodSandboxResources, whose messages are whole sums:
 // what is given replaces what was.
-func (s *Store) updatedPod(id string, sent cri.Carried) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pods.edit(id, func(p Pod) Pod {
+func (r *records) updatedPod(id string, sent cri.Carried) {
+	r.pods.edit(id, func(p Pod) Pod {
 		p.Config = withPodResources(p.Config, *sent.Overhead, *sent.Resources)
 		if *sent.Overhead != nil {
 			p.Unreported &^= PodOverhead
@@ -135,29 +123,27 @@ func (s *Store) updatedPod(id string, sent cri.Carried) {
 	})
 }
 
-func (s *Store) createdContainer(requested, sent cri.Carried, podID, id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (r *records) createdContainer(requested, sent cri.Carried, podID, id string) {
 	// The pod may be given by a prefix of its ID.
-	podID, pod, _ := s.pods.find(podID)
+	podID, pod, _ := r.pods.find(podID)
 	if config := *requested.Pod; pod.Unreported != 0 && config.GetMetadata() != nil {
-		s.pods.edit(podID, func(p Pod) Pod { return completedByKubelet(p, config) })
+		r.pods.edit(podID, func(p Pod) Pod { return completedByKubelet(p, config) })
 	}
-	s.endEarlier(podID, (*sent.Container).GetMetadata())
-	s.addContainer(Container{
+	r.endEarlier(podID, (*sent.Container).GetMetadata())
+	r.addContainer(Container{
 		ID: id, PodID: podID, Config: *sent.Container,
 		CgroupParent: (*sent.Pod).GetLinux().GetCgroupParent(),
 	})
 }
 
 // endEarlier notes that the earlier attempts of a container have ended: kubelet makes the next one
-// only then, and no call shows that a container ends by itself. It needs the lock.
-func (s *Store) endEarlier(podID string, next *runtimeapi.ContainerMetadata) {
-	for id := range s.members[podID] {
-		c := s.containers.records[id]
+// only then, and no call shows that a container ends by itself.
+func (r *records) endEarlier(podID string, next *runtimeapi.ContainerMetadata) {
+	for id := range r.members[podID] {
+		c := r.containers.records[id]
 		m := c.Config.GetMetadata()
 		if c.State == runtimeapi.ContainerState_CONTAINER_RUNNING && m.GetName() == next.GetName() && m.GetAttempt() < next.GetAttempt() {
-			s.containers.edit(id, inState(runtimeapi.ContainerState_CONTAINER_EXITED))
+			r.containers.edit(id, inState(runtimeapi.ContainerState_CONTAINER_EXITED))
 		}
 	}
 }
@@ -176,8 +162,8 @@ func completedByKubelet(p Pod, config *runtimeapi.PodSandboxConfig) Pod {
 	return p
 }
 
-// addContainer puts a container that was just made. It needs the lock.
-func (s *Store) addContainer(c Container) {
+// addContainer puts a container that was just made.
+func (r *records) addContainer(c Container) {
 	if c.ID == "" {
 		return
 	}
@@ -185,26 +171,19 @@ func (s *Store) addContainer(c Container) {
 		c.Config = &runtimeapi.ContainerConfig{}
 	}
 	c.State = runtimeapi.ContainerState_CONTAINER_CREATED
-	s.putContainer(c)
-}
-
-func (s *Store) removedContainer(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.removeContainer(id)
+	r.containers.put(c.ID, c)
+	r.enlist(c)
 }
 
 // restored follows RestorePod, which makes a sandbox and its containers at
 // once; the answer tells them apart by the names in their configs.
-func (s *Store) restored(sent, resp proto.Message) {
+func (r *records) restored(sent, resp proto.Message) {
 	req, _ := sent.(*runtimeapi.RestorePodRequest)
 	answer, _ := resp.(*runtimeapi.RestorePodResponse)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, restored := range answer.GetRestoredContainers() {
 		for _, config := range req.GetContainerConfigs() {
 			if config.GetMetadata().GetName() == restored.GetName() {
-				s.addContainer(Container{ID: restored.GetContainerId(), PodID: cri.PodID(resp), Config: config})
+				r.addContainer(Container{ID: restored.GetContainerId(), PodID: cri.PodID(resp), Config: config})
 			}
 		}
 	}

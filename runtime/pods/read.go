@@ -132,9 +132,9 @@ func (s *Store) reconcileContainer(r reads, reported reportedContainer) Containe
 	return c
 }
 
-// ErrGone is why a pod or container could not be read that the backend no longer
+// errGone is why a pod or container could not be read that the backend no longer
 // lists, whatever it answers for its status.
-var ErrGone = errors.New("the backend does not have it")
+var errGone = errors.New("the backend does not have it")
 
 func fetchPod(ctx context.Context, from Backend, id string) (reported reportedPod, err error) {
 	defer wrap(&err, "pod sandbox", id)
@@ -147,7 +147,7 @@ func fetchPod(ctx context.Context, from Backend, id string) (reported reportedPo
 	}
 	list, listErr := from.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{Id: id}})
 	if listErr == nil && len(list.GetItems()) == 0 {
-		return reportedPod{}, fmt.Errorf("%w: %w", ErrGone, err)
+		return reportedPod{}, fmt.Errorf("%w: %w", errGone, err)
 	}
 	return reportedPod{}, err
 }
@@ -158,7 +158,7 @@ func (s *Store) fetchContainer(ctx context.Context, from Backend, id string) (re
 	if ofObject(err) {
 		list, listErr := from.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{Id: id}})
 		if listErr == nil && len(list.GetContainers()) == 0 {
-			err = fmt.Errorf("%w: %w", ErrGone, err)
+			err = fmt.Errorf("%w: %w", errGone, err)
 		}
 	}
 	if err != nil {

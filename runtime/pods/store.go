@@ -16,10 +16,8 @@ import (
 // queries answer at once. An ID may be given by any prefix that only one record
 // has, as runtimes allow.
 type Store struct {
-	mu         sync.RWMutex
-	pods       table[Pod]
-	containers table[Container]
-	members    map[string]map[string]struct{} // container IDs by pod ID
+	mu      sync.RWMutex
+	records // guarded by mu
 
 	flights singleflight.Group // reads of one ID from the backend
 	kernel  Kernel             // nil: all that is known is from the backend
@@ -40,9 +38,7 @@ func NewStoreWith(kernel Kernel) *Store {
 func (s *Store) Clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pods = newTable[Pod]()
-	s.containers = newTable[Container]()
-	s.members = map[string]map[string]struct{}{}
+	s.records = records{pods: newTable[Pod](), containers: newTable[Container](), members: map[string]map[string]struct{}{}}
 }
 
 // Len returns how many pods and containers there are.
@@ -179,71 +175,71 @@ func (s *Store) editContainer(id string, f func(Container) Container) {
 	s.containers.edit(id, f)
 }
 
-// The methods below need the lock.
+// records are what a store knows. Its lock guards them.
+type records struct {
+	pods       table[Pod]
+	containers table[Container]
+	members    map[string]map[string]struct{} // container IDs by pod ID
+}
 
 // addParent fills in the cgroup parent of a pod if the backend did not report it: it is where the kernel has the pod's containers.
-func (s *Store) addParent(p *Pod) {
+func (r *records) addParent(p *Pod) {
 	if p.Unreported&PodCgroupParent == 0 {
 		return
 	}
-	for _, id := range slices.Sorted(maps.Keys(s.members[p.ID])) {
-		if group := s.containers.records[id].CgroupsPath; group != "" {
+	for _, id := range slices.Sorted(maps.Keys(r.members[p.ID])) {
+		if group := r.containers.records[id].CgroupsPath; group != "" {
 			p.CgroupParent = path.Dir(group)
 			return
 		}
 	}
 }
 
-func (s *Store) putContainer(c Container) {
-	s.containers.put(c.ID, c)
-	s.enlist(c)
-}
-
 // enlist makes a container a member of its pod.
-func (s *Store) enlist(c Container) {
-	ids := s.members[c.PodID]
+func (r *records) enlist(c Container) {
+	ids := r.members[c.PodID]
 	if ids == nil {
 		ids = map[string]struct{}{}
-		s.members[c.PodID] = ids
+		r.members[c.PodID] = ids
 	}
 	ids[c.ID] = struct{}{}
 }
 
 // move gives a container's pod the ID that the backend knows it by: in Docker a pod may have
 // another one as it is made. Readings that are under way may still complete both records.
-func (s *Store) move(container, from, to string) {
-	delete(s.members[from], container)
+func (r *records) move(container, from, to string) {
+	delete(r.members[from], container)
 	if to == "" || to == from {
 		return
 	}
-	if _, known := s.pods.records[to]; !known {
-		p := s.pods.records[from]
+	if _, known := r.pods.records[to]; !known {
+		p := r.pods.records[from]
 		p.ID = to
-		s.pods.records[to] = p
+		r.pods.records[to] = p
 	}
-	c := s.containers.records[container]
+	c := r.containers.records[container]
 	c.PodID = to
-	s.containers.records[container] = c
-	s.enlist(c)
+	r.containers.records[container] = c
+	r.enlist(c)
 }
 
-func (s *Store) removeContainer(id string) {
-	id, c, ok := s.containers.find(id)
-	s.containers.remove(id)
+func (r *records) removeContainer(id string) {
+	id, c, ok := r.containers.find(id)
+	r.containers.remove(id)
 	if !ok {
 		return
 	}
-	delete(s.members[c.PodID], id)
-	if len(s.members[c.PodID]) == 0 {
-		delete(s.members, c.PodID)
+	delete(r.members[c.PodID], id)
+	if len(r.members[c.PodID]) == 0 {
+		delete(r.members, c.PodID)
 	}
 }
 
 // removePod forgets a pod and its containers.
-func (s *Store) removePod(id string) {
-	id, _, _ = s.pods.find(id)
-	for c := range s.members[id] {
-		s.removeContainer(c)
+func (r *records) removePod(id string) {
+	id, _, _ = r.pods.find(id)
+	for c := range r.members[id] {
+		r.removeContainer(c)
 	}
-	s.pods.remove(id)
+	r.pods.remove(id)
 }

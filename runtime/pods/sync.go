@@ -114,7 +114,7 @@ func (s *Store) syncPod(ctx context.Context, from Backend, r reads, listed *runt
 	reported, err := fetchPod(ctx, from, listed.GetId())
 	byList := ofObject(err)
 	switch {
-	case listed.GetState() == runtimeapi.PodSandboxState_SANDBOX_NOTREADY && (byList || errors.Is(err, ErrGone)):
+	case listed.GetState() == runtimeapi.PodSandboxState_SANDBOX_NOTREADY && (byList || errors.Is(err, errGone)):
 		reported, err = podOfList(listed), nil
 	case Gone(err):
 		s.mu.Lock()
@@ -133,7 +133,7 @@ func (s *Store) syncPod(ctx context.Context, from Backend, r reads, listed *runt
 }
 
 // Gone reports whether the runtime says that it does not know an object.
-func Gone(err error) bool { return status.Code(err) == codes.NotFound || errors.Is(err, ErrGone) }
+func Gone(err error) bool { return status.Code(err) == codes.NotFound || errors.Is(err, errGone) }
 
 func podOfList(p *runtimeapi.PodSandbox) reportedPod {
 	config := &runtimeapi.PodSandboxConfig{Metadata: p.GetMetadata(), Labels: p.GetLabels(), Annotations: p.GetAnnotations()}
