@@ -2,7 +2,6 @@ package backend
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
@@ -76,17 +75,14 @@ func (l *link) failed(ctx context.Context) {
 }
 
 // repeats counts how often something happened. The first makes an event at once, and later ones make one event in each
-// repeatTime. The zero value is ready.
+// repeatTime. The zero value is ready. It is for one goroutine.
 type repeats struct {
-	mu    sync.Mutex
 	count int       // since the last event
 	next  time.Time // when the next event is due
 }
 
 // add counts one more. It returns 0 if no event is due now, else how many it stands for.
 func (r *repeats) add() (stands int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.count++
 	if time.Now().Before(r.next) {
 		return 0
@@ -96,11 +92,7 @@ func (r *repeats) add() (stands int) {
 }
 
 // reset notes that the condition is over.
-func (r *repeats) reset() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.count, r.next = 0, time.Time{}
-}
+func (r *repeats) reset() { *r = repeats{} }
 
 // sooner returns the earlier of two times. The zero time stands for never.
 func sooner(a, b time.Time) time.Time {

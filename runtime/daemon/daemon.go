@@ -124,11 +124,9 @@ type daemon struct {
 // open makes the parts. They do nothing yet.
 func open(ctx context.Context, c *config.Config, observer observe.Observer, o options) (*daemon, error) {
 	d := &daemon{
-		config: c, startTime: o.startTime, adminRetry: o.adminRetry,
+		config: c, notifier: service.NewNotifier(observer), version: o.version, started: time.Now(), settings: o.settings, passed: o.passed,
+		startTime: o.startTime, adminRetry: o.adminRetry,
 	}
-	d.notifier = service.NewNotifier(observer)
-	d.version, d.started = o.version, time.Now()
-	d.settings, d.passed = o.settings, o.passed
 	d.metrics = metrics.New(o.version, d.levels, docker.Shapes())
 	d.observer = d.sinks(ctx, o.version, observe.Sinks{observer, d.metrics, d.notifier})
 	o.engine.Observer = d.observer

@@ -35,23 +35,17 @@ const (
 	small = 64 << 10
 )
 
-// budget bounds the bytes of one kind that all callers' messages take.
-type budget struct {
-	total *semaphore.Weighted
-}
-
-// share is what of a budget one caller's connection may take.
+// share is what one caller's connection may take of the bytes that all callers' messages of one kind may.
 type share struct {
-	budget
-	own *semaphore.Weighted
+	total, own *semaphore.Weighted
 
 	mu     sync.Mutex
 	taken  int64 // guarded by mu
 	closed bool  // guarded by mu
 }
 
-func (b budget) share(most int64) *share {
-	return &share{budget: b, own: semaphore.NewWeighted(most)}
+func newShare(total *semaphore.Weighted, most int64) *share {
+	return &share{total: total, own: semaphore.NewWeighted(most)}
 }
 
 // take waits until there is room for n bytes, or ctx is done.
@@ -130,22 +124,22 @@ func callerOf(ctx context.Context) *caller {
 // callers makes a caller for each connection, and has no other credentials.
 type callers struct {
 	credentials.TransportCredentials
-	compressed, answers budget
-	open                atomic.Int64   // connections
-	arriving            sync.WaitGroup // connections that were accepted and have had no ServerHandshake yet
+	compressed, answers *semaphore.Weighted // the bytes of all
+	open                atomic.Int64        // connections
+	arriving            sync.WaitGroup      // connections that were accepted and have had no ServerHandshake yet
 }
 
 func newCallers(none credentials.TransportCredentials) *callers {
 	return &callers{
 		TransportCredentials: none,
-		compressed:           budget{semaphore.NewWeighted(compressedTotal)},
-		answers:              budget{semaphore.NewWeighted(answersTotal)},
+		compressed:           semaphore.NewWeighted(compressedTotal),
+		answers:              semaphore.NewWeighted(answersTotal),
 	}
 }
 
 func (c *callers) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	defer c.arriving.Done()
-	who := &caller{compressed: c.compressed.share(compressedPerCaller), answers: c.answers.share(answersPerCaller)}
+	who := &caller{compressed: newShare(c.compressed, compressedPerCaller), answers: newShare(c.answers, answersPerCaller)}
 	c.open.Add(1)
 	return &closing{Conn: conn, closed: sync.OnceFunc(func() {
 		c.open.Add(-1)
