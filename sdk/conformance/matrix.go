@@ -83,27 +83,6 @@ func (m *Matrix) names(target string) string {
 	return ""
 }
 
-// Writes returns the fields that calls to an event's own objects write, by hook.
-func Writes(vectors []Vector) map[abi.Hook]map[abi.FieldInfo]bool {
-	writes := map[abi.Hook]map[abi.FieldInfo]bool{}
-	for _, v := range vectors {
-		for _, c := range v.Calls {
-			if _, handle := c.handle(); handle || c.Error != "" {
-				continue
-			}
-			info, ok := c.Field()
-			if !ok || !c.writes() {
-				continue
-			}
-			if writes[v.Hook] == nil {
-				writes[v.Hook] = map[abi.FieldInfo]bool{}
-			}
-			writes[v.Hook][info] = true
-		}
-	}
-	return writes
-}
-
 // handle returns the handle that the call is about.
 func (c *Call) handle() (n int64, ok bool) {
 	if len(c.Args) == 0 || c.Function.Params[0].Name != "object" {
