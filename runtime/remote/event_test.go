@@ -1,7 +1,6 @@
 package remote_test
 
 import (
-	"context"
 	"iter"
 	"slices"
 	"time"
@@ -21,6 +20,7 @@ type entry struct{ key, value string }
 
 // event is a plugin.Subject that holds what a test puts into it.
 type event struct {
+	plugin.NoEvent
 	hook    abi.Hook
 	numbers map[field]int64
 	texts   map[field]string
@@ -112,24 +112,6 @@ func (e *event) Lookup(o abi.Object, f abi.Field, key string) (string, abi.Errno
 		}
 	}
 	return "", abi.NotFound
-}
-
-func (e *event) List(context.Context, abi.Object, abi.Field) ([]string, abi.Errno) {
-	return nil, abi.NotFound
-}
-func (e *event) Raw(abi.CapabilitySet) ([]byte, abi.Errno) { return nil, abi.NotFound }
-func (e *event) ReadFiles(_ context.Context, _ abi.Object, files []string, each func(string, abi.Errno)) {
-	for range files {
-		each("", abi.NotFound)
-	}
-}
-func (e *event) Kind(o abi.Object) abi.Object                           { return o }
-func (e *event) Own(abi.Object) bool                                    { return false }
-func (e *event) Within(abi.Object, *abi.Match) bool                     { return false }
-func (e *event) Pods(string, *abi.Match) ([]abi.Object, int, abi.Errno) { return nil, 0, abi.NotFound }
-func (e *event) Find(int32, string, *abi.Match) (abi.Object, abi.Errno) { return 0, abi.NotFound }
-func (e *event) Containers(abi.Object, *abi.Match) ([]abi.Object, int, abi.Errno) {
-	return nil, 0, abi.NotFound
 }
 
 // Exempt implements plugin.Subject: policy holds.

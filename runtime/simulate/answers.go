@@ -1,8 +1,6 @@
 package simulate
 
 import (
-	"context"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -238,7 +236,10 @@ func elementKey(c *plugin.Change) (key string) {
 }
 
 // playedEvent is what the host itself knows of a recorded call. What a plugin asks is answered by answers.
-type playedEvent struct{ call *recording.Call }
+type playedEvent struct {
+	plugin.NoEvent
+	call *recording.Call
+}
 
 // Hook implements plugin.Event.
 func (e playedEvent) Hook() abi.Hook { return e.call.Hook }
@@ -280,45 +281,3 @@ func (e playedEvent) Own(o abi.Object) bool {
 
 // Within implements plugin.Event.
 func (playedEvent) Within(abi.Object, *abi.Match) bool { return true }
-
-// Int64 implements plugin.Event.
-func (playedEvent) Int64(abi.Object, abi.Field) (int64, abi.Errno) { return 0, abi.NotFound }
-
-// Lookup implements plugin.Event.
-func (playedEvent) Lookup(abi.Object, abi.Field, string) (string, abi.Errno) { return "", abi.NotFound }
-
-// Entries implements plugin.Event.
-func (playedEvent) Entries(abi.Object, abi.Field) (iter.Seq2[string, string], abi.Errno) {
-	return nil, abi.NotFound
-}
-
-// List implements plugin.Event.
-func (playedEvent) List(context.Context, abi.Object, abi.Field) ([]string, abi.Errno) {
-	return nil, abi.NotFound
-}
-
-// Raw implements plugin.Event.
-func (playedEvent) Raw(abi.CapabilitySet) ([]byte, abi.Errno) { return nil, abi.NotFound }
-
-// ReadFiles implements plugin.Event.
-func (playedEvent) ReadFiles(_ context.Context, _ abi.Object, files []string, each func(string, abi.Errno)) {
-	for range files {
-		each("", abi.NotFound)
-	}
-}
-
-// Find implements plugin.Event.
-func (playedEvent) Find(int32, string, *abi.Match) (abi.Object, abi.Errno) { return 0, abi.NotFound }
-
-// Containers implements plugin.Event.
-func (playedEvent) Containers(abi.Object, *abi.Match) ([]abi.Object, int, abi.Errno) {
-	return nil, 0, abi.NotFound
-}
-
-// Pods implements plugin.Event.
-func (playedEvent) Pods(string, *abi.Match) ([]abi.Object, int, abi.Errno) {
-	return nil, 0, abi.NotFound
-}
-
-// Secrets implements plugin.Event.
-func (playedEvent) Secrets(abi.CapabilitySet, int) ([]string, int) { return nil, 0 }

@@ -144,7 +144,7 @@ func (p *Replay) Play(ctx context.Context, c *recording.Call) (Played, error) {
 	}
 	p.now = newAnswers(p.header, c, p.member.Capabilities)
 	if manifest := p.plugin.Manifest(); manifest.HookSet().Has(c.Hook) {
-		ev := playedEvent{c}
+		ev := playedEvent{call: c}
 		adj := p.member.NewAdjustment(ev, p.files)
 		start := time.Now()
 		err := p.plugin.Call(ctx, nil, ev, adj)

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"iter"
 	"math/rand/v2"
 	"time"
 
@@ -72,7 +71,7 @@ func (g *guest) newCall(ctx context.Context, export string, budget *plugin.Budge
 	c.output.observer, c.output.plugin, c.output.event, c.output.export, c.output.budget = g.observer, g.id, ev, export, maxOutput
 	if ev == nil {
 		c.meter.allowance, c.meter.start = g.begin, time.Now()
-		c.event, c.adj, c.time = noEvent{}, plugin.NewAdjustment(0, nil), time.Unix(0, 0)
+		c.event, c.adj, c.time = plugin.NoEvent{}, plugin.NewAdjustment(0, nil), time.Unix(0, 0)
 	} else {
 		c.time = ev.Time()
 		c.meter.serve(budget, g, ev.Hook())
@@ -145,37 +144,4 @@ func (c *call) fill(b []byte) {
 		c.random = rand.NewChaCha8([32]byte(h.Sum(nil)))
 	}
 	c.random.Read(b)
-}
-
-// noEvent is what a guest sees before its first event: nothing.
-type noEvent struct{}
-
-func (noEvent) Hook() abi.Hook  { return 0 }
-func (noEvent) Time() time.Time { return time.Unix(0, 0) }
-
-func (noEvent) Int64(abi.Object, abi.Field) (int64, abi.Errno) { return 0, abi.NotFound }
-func (noEvent) Text(abi.Object, abi.Field) (string, abi.Errno) { return "", abi.NotFound }
-func (noEvent) Lookup(abi.Object, abi.Field, string) (string, abi.Errno) {
-	return "", abi.NotFound
-}
-func (noEvent) Entries(abi.Object, abi.Field) (iter.Seq2[string, string], abi.Errno) {
-	return nil, abi.NotFound
-}
-func (noEvent) List(context.Context, abi.Object, abi.Field) ([]string, abi.Errno) {
-	return nil, abi.NotFound
-}
-func (noEvent) Raw(abi.CapabilitySet) ([]byte, abi.Errno) { return nil, abi.NotFound }
-func (noEvent) ReadFiles(_ context.Context, _ abi.Object, files []string, each func(string, abi.Errno)) {
-	for range files {
-		each("", abi.NotFound)
-	}
-}
-func (noEvent) Kind(o abi.Object) abi.Object                           { return o }
-func (noEvent) Within(abi.Object, *abi.Match) bool                     { return false }
-func (noEvent) Own(abi.Object) bool                                    { return false }
-func (noEvent) Secrets(abi.CapabilitySet, int) ([]string, int)         { return nil, 0 }
-func (noEvent) Find(int32, string, *abi.Match) (abi.Object, abi.Errno) { return 0, abi.NotFound }
-func (noEvent) Pods(string, *abi.Match) ([]abi.Object, int, abi.Errno) { return nil, 0, abi.NotFound }
-func (noEvent) Containers(abi.Object, *abi.Match) ([]abi.Object, int, abi.Errno) {
-	return nil, 0, abi.NotFound
 }
