@@ -77,12 +77,20 @@ func TestNameSection(t *testing.T) {
 // TestCustomSections shows that wazero is not given what it does not need.
 func TestCustomSections(t *testing.T) {
 	plain := wat(t, "trap")
+	short, err := preflight.Scan(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
 	m, err := preflight.Scan(withSection(withSection(plain, ".debug_info", []byte("DWARF")), "producers", nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(m.Code, plain) {
-		t.Error("what is compiled is not the module without its custom sections")
+	want, err := fuel.Instrument(short, fuel.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := fuel.Instrument(m, fuel.Options{}); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("what is compiled is not that of the module without its custom sections, error %v", err)
 	}
 	if last := m.Sections[len(m.Sections)-1]; last != (preflight.Section{Name: `"producers"`, Size: 10}) {
 		t.Errorf("the last section is %+v", last)
@@ -132,7 +140,11 @@ func FuzzModule(f *testing.F) {
 		r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features).WithMemoryLimitPages(DefaultMemoryPages))
 		defer r.Close(ctx)
 		n := allocated(func() {
-			code, err := r.CompileModule(ctx, m.Code)
+			plain, err := fuel.Instrument(m, fuel.Options{Unmetered: true})
+			if err != nil {
+				return // too large for what it holds
+			}
+			code, err := r.CompileModule(ctx, plain)
 			if err != nil {
 				return
 			}

@@ -71,16 +71,19 @@ func longest(n int) int {
 // fails only if the result would be too large.
 func Instrument(m *preflight.Outline, o Options) ([]byte, error) {
 	o.Stack = cmp.Or(o.Stack, DefaultStack)
-	w := rewriter{Outline: m, options: o, limit: longest(len(m.Code))}
-	w.out.b = append(make([]byte, 0, len(m.Code)+len(m.Code)/2), binary.Magic...)
-	sections := [len(binary.Order) + 1]binary.Reader{}
-	for id, content := range binary.Sections(m.Code) {
-		sections[id] = content
+	sections, size := [len(binary.Order) + 1]binary.Reader{}, len(m.Names)
+	for id, content := range binary.Sections(m.Module) {
+		if id != binary.CustomSection {
+			sections[id] = content
+			size += content.Len()
+		}
 	}
+	w := rewriter{Outline: m, options: o, limit: longest(size)}
+	w.out.b = append(make([]byte, 0, size+size/2), binary.Magic...)
 	for _, id := range binary.Order {
 		w.section(id, sections[id])
 	}
-	w.names(sections[binary.CustomSection])
+	w.names()
 	if len(w.out.b) > w.limit {
 		return nil, fmt.Errorf("metering: it would make a module of more than %d bytes, which is too many for what it holds", w.limit)
 	}

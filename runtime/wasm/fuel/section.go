@@ -122,19 +122,18 @@ func (w *rewriter) code(r *binary.Reader, out *writer) {
 }
 
 // names keeps the names of functions, for stack traces. What other custom sections say of code
-// is no longer true. Names of functions that are not there are left out.
-func (w *rewriter) names(r binary.Reader) {
+// is no longer true. wazero reads names beyond the end of their section and allocates by what it
+// claims, so names that are not sound, or are of functions that are not there, are left out.
+func (w *rewriter) names() {
 	const functions = 1
-	r.Name()
-	content := writer{}
-	content.name("name")
-	for r.Len() > 0 {
+	for r := binary.NewReader(w.Names, 0); r.Len() > 0; {
 		kind, names := r.Byte(), r.Sub()
 		if kind != functions {
 			continue
 		}
-		out := writer{}
-		for range out.count(&names) {
+		n, out := names.Count("names", len(w.Names)), writer{}
+		out.u32(uint32(n))
+		for range n {
 			index := names.U32()
 			if index >= uint32(w.Functions()) {
 				return
@@ -142,6 +141,11 @@ func (w *rewriter) names(r binary.Reader) {
 			out.u32(w.moved(index))
 			out.name(string(names.Name()))
 		}
+		if names.End(); r.Err() != nil || names.Err() != nil {
+			return
+		}
+		content := writer{}
+		content.name("name")
 		content.byte(functions)
 		content.sized(out.b)
 		w.out.byte(binary.CustomSection)

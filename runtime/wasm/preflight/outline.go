@@ -13,15 +13,12 @@ type Outline struct {
 	Table    *binary.Limits // nil if the module has none of its own
 	Start    *uint32        // the index of the start function, nil if there is none
 	Manifest []byte         // of the custom section, nil if there is none
+	Names    []byte         // of the first name section of at most 1 MiB, as it is; nil if there is none
 	ABI      *int32         // what the export abi.ExportABI returns, nil unless it only returns a constant
 
 	Imported Imported
+	Module   []byte // all of it
 
-	// Code is the module without its custom sections, but for function names
-	// that are sound.
-	Code []byte
-
-	module    []byte
 	types     []uint32 // where in module the parameters of each type begin
 	functions []uint32 // type of each function, the imported ones first
 }
@@ -89,7 +86,7 @@ func (o *Outline) TypeOf(function int) uint32 { return o.functions[function] }
 // Type returns the types of parameters and results of a function type by its index. There is
 // one of this index.
 func (o *Outline) Type(index uint32) (params, results []byte) {
-	r := binary.NewReader(o.module[o.types[index]:], 0)
+	r := binary.NewReader(o.Module[o.types[index]:], 0)
 	return r.Take(r.U32()), r.Take(r.U32())
 }
 

@@ -12,18 +12,18 @@ import (
 // scanner reads one module.
 type scanner struct {
 	*Outline
-	last     int  // index in binary.Order of the last section that was no custom one
-	named    bool // Code holds a name section
-	function int  // whose body is being read, -1 if none
+	last     int // index in binary.Order of the last section that was no custom one
+	function int // whose body is being read, -1 if none
 	bodies   int
 	segments int // data segments, -1 before they are counted
 }
 
-// sections are read by their numbers. A custom one is read apart.
+// sections are read by their numbers.
 var sections = [...]struct {
 	name string
 	read func(*scanner, *binary.Reader)
 }{
+	binary.CustomSection:    {"custom", (*scanner).readCustom},
 	binary.TypeSection:      {"type", (*scanner).readTypes},
 	binary.ImportSection:    {"import", (*scanner).readImports},
 	binary.FunctionSection:  {"function", (*scanner).readFunctions},
@@ -41,14 +41,13 @@ var sections = [...]struct {
 // Scan reads a module and refuses it with an *Error, or returns its outline. With
 // an error the outline holds what was read before it and is not nil.
 func Scan(module []byte) (*Outline, error) {
-	s := &scanner{Outline: &Outline{module: module}, last: -1, function: -1, segments: -1}
+	s := &scanner{Outline: &Outline{Module: module}, last: -1, function: -1, segments: -1}
 	if len(module) > MaxModule {
 		return s.Outline, &Error{Function: -1, Reason: fmt.Sprintf("has %d bytes, the limit is %d", len(module), MaxModule)}
 	}
 	if !strings.HasPrefix(string(module[:min(len(module), len(binary.Magic))]), binary.Magic) {
 		return s.Outline, &Error{Function: -1, Reason: "does not begin with \\0asm and version 1: it is not a WebAssembly module"}
 	}
-	s.Code = append(make([]byte, 0, len(module)), binary.Magic...)
 	for r := binary.NewReader(module[len(binary.Magic):], len(binary.Magic)); r.Len() > 0; {
 		if err := s.readSection(&r); err != nil {
 			return s.Outline, err
@@ -64,21 +63,18 @@ func (s *scanner) readSection(r *binary.Reader) error {
 	if r.Err() != nil {
 		return &Error{Function: -1, Offset: r.ErrOffset(), Reason: r.Err().Error()}
 	}
-	whole := s.module[start:r.Offset()]
-	name, read := "custom", func(s *scanner, r *binary.Reader) { s.readCustom(whole, r) }
 	if id != binary.CustomSection {
 		order, reason := s.orderOf(id)
 		if reason != "" {
 			return &Error{Function: -1, Offset: start, Reason: reason}
 		}
-		name, read, s.last = sections[id].name, sections[id].read, order
-		s.Sections = append(s.Sections, Section{name, inner.Len()})
-		s.Code = append(s.Code, whole...)
+		s.last = order
+		s.Sections = append(s.Sections, Section{sections[id].name, inner.Len()})
 	}
-	read(s, &inner)
+	sections[id].read(s, &inner)
 	inner.End()
 	if inner.Err() != nil {
-		return &Error{Section: name, Function: s.function, Offset: inner.ErrOffset(), Reason: inner.Err().Error()}
+		return &Error{Section: sections[id].name, Function: s.function, Offset: inner.ErrOffset(), Reason: inner.Err().Error()}
 	}
 	return nil
 }
@@ -101,7 +97,7 @@ func (s *scanner) orderOf(id binary.SectionID) (order int, reason string) {
 // finish checks what only the whole module shows.
 func (s *scanner) finish() error {
 	fail := func(format string, args ...any) error {
-		return &Error{Function: -1, Offset: len(s.module), Reason: fmt.Sprintf(format, args...)}
+		return &Error{Function: -1, Offset: len(s.Module), Reason: fmt.Sprintf(format, args...)}
 	}
 	if own := len(s.functions) - s.Imported.Functions; own != s.bodies {
 		return fail("declares %d functions and has the code of %d", own, s.bodies)
@@ -112,8 +108,8 @@ func (s *scanner) finish() error {
 	return nil
 }
 
-// readCustom keeps the manifest and, for wazero's stack traces, function names.
-func (s *scanner) readCustom(whole []byte, r *binary.Reader) {
+// readCustom keeps the manifest and, for wazero's stack traces, names.
+func (s *scanner) readCustom(r *binary.Reader) {
 	size, name := r.Len(), shorten(r.Name())
 	if r.Err() != nil {
 		return
@@ -129,9 +125,7 @@ func (s *scanner) readCustom(whole []byte, r *binary.Reader) {
 		r.Fail("is a second %s", name)
 	case name == abi.ManifestSection:
 		s.Manifest = content
-	case name != "name", s.named, len(content) > maxNames: // a second one is an error to wazero
-	case soundNames(content):
-		s.named = true
-		s.Code = append(s.Code, whole...)
+	case name == "name" && s.Names == nil && len(content) <= maxNames:
+		s.Names = content
 	}
 }
