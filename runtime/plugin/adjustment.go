@@ -17,22 +17,13 @@ const (
 	maxReason  = 1 << 10   // bytes of a rejection's reason that are kept
 )
 
-// Files is the cgroup file system of this node. Package rules says what may be written to it.
-type Files interface {
-	// Version is that of the cgroup hierarchy, 1 or 2.
-	Version() int
-}
-
 // Adjustment collects the changes that one plugin wants in one call. It is a
 // transaction: every write is checked when it is made, and all are applied
 // together if the plugin succeeds. What an adjustment holds is not visible to
 // the plugin that makes it. It is not safe for concurrent use.
 type Adjustment struct {
-	of        *Member // the plugin's place; not to be changed
-	hook      abi.Hook
-	untaken   bool  // nobody has taken the last of refusals yet; see Refusal
-	event     Event // whose handles there are; nil: none
-	files     Files
+	scope
+	untaken   bool // nobody has taken the last of refusals yet; see Refusal
 	owned     owners
 	changes   []Owned
 	bytes     int // of their keys and values
@@ -51,12 +42,12 @@ var unchained = Member{Capabilities: abi.AllCapabilities}
 // NewAdjustment returns an empty adjustment for one plugin in one hook with no event, no
 // plugin before it, and all capabilities. It is for plugins that run outside a chain.
 func NewAdjustment(hook abi.Hook, files Files) *Adjustment {
-	return &Adjustment{of: &unchained, hook: hook, files: files}
+	return &Adjustment{scope: scope{of: &unchained, hook: hook, files: files}}
 }
 
 // NewAdjustment returns an empty adjustment for the member, as a chain makes it for its first.
 func (m *Member) NewAdjustment(ev Event, files Files) *Adjustment {
-	return &Adjustment{of: m, hook: ev.Hook(), event: ev, files: files}
+	return &Adjustment{scope: scope{m, ev.Hook(), ev, files}}
 }
 
 // Use notes what the call cost: units of fuel, and calls of host functions.
@@ -190,8 +181,10 @@ func (a *Adjustment) Add(c Change) error {
 	err := a.check(added)
 	if err == nil {
 		conflict := a.owned.claim(added)
-		if conflict == nil {
-			conflict = a.claimEarlier(added)
+		if earlier, ok := a.event.(Remembering); ok && conflict == nil {
+			if first := earlier.Opposed(added); first != "" && first != a.of.ID {
+				conflict = &ConflictError{Change: *added, First: first}
+			}
 		}
 		if conflict != nil {
 			err, a.opponent = conflict, conflict.First
@@ -228,19 +221,6 @@ type Remembering interface {
 	Opposed(c *Change) (plugin string)
 	// Holds reports whether a plugin has asked for a value of what the change withdraws.
 	Holds(plugin string, c *Change) bool
-}
-
-// claimEarlier returns the conflict that c would be with what another plugin has set in an
-// earlier hook.
-func (a *Adjustment) claimEarlier(c *Change) *ConflictError {
-	earlier, ok := a.event.(Remembering)
-	if !ok {
-		return nil
-	}
-	if first := earlier.Opposed(c); first != "" && first != a.of.ID {
-		return &ConflictError{Change: *c, First: first}
-	}
-	return nil
 }
 
 // owners remembers which plugin set what, over all plugins of one call. It is made when the

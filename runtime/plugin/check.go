@@ -15,6 +15,20 @@ import (
 // its own pods and containers again.
 const reserved = "io.kubernetes."
 
+// Files is the cgroup file system of this node. Package rules says what may be written to it.
+type Files interface {
+	// Version is that of the cgroup hierarchy, 1 or 2.
+	Version() int
+}
+
+// scope is what a plugin may do in one call: each change is held to it by itself, whatever the others are.
+type scope struct {
+	of    *Member // the plugin's place; not to be changed
+	hook  abi.Hook
+	event Event // whose handles there are; nil: none
+	files Files // nil: none
+}
+
 // check says whether c may be made in this hook, whatever other plugins do, and
 // brings it into its normal form.
 func (a *Adjustment) check(c *Change) error {
@@ -24,9 +38,20 @@ func (a *Adjustment) check(c *Change) error {
 	if _, ok := c.Object.OfQOSClass(); ok {
 		return refused(c, abi.ReadOnly, "the cgroup of a QoS class belongs to kubelet, and plugins can only read it")
 	}
+	var err error
 	if c.IsFile() {
-		return a.checkFile(c)
+		err = a.checkFile(c)
+	} else {
+		err = a.checkField(c)
 	}
+	if err != nil {
+		return err
+	}
+	return a.checkPodLimit(c)
+}
+
+// checkField checks a change of a field.
+func (s *scope) checkField(c *Change) error {
 	info := FieldOf(c.Kind(), c.Field)
 	if info == nil {
 		return refused(c, abi.NotFound, "no field "+strconv.Itoa(int(c.Field)))
@@ -37,7 +62,7 @@ func (a *Adjustment) check(c *Change) error {
 	if keyed := info.Type == abi.Map || info.Type == abi.Set; c.Op == Withdraw && keyed != (c.Key != "") {
 		return refused(c, abi.Invalid, "the field is of type "+info.Type.String()+"; maps and sets take a key, and others none")
 	}
-	if err := a.allow(c, info.Writable, abi.HandleWritable(*info)); err != nil || c.Op == Withdraw {
+	if err := s.allow(c, info.Writable, abi.HandleWritable(*info)); err != nil || c.Op == Withdraw {
 		return err
 	}
 	if c.Op == DeleteEntry && c.Object >= abi.FirstHandle {
@@ -47,41 +72,38 @@ func (a *Adjustment) check(c *Change) error {
 		return refused(c, abi.Invalid, "want UTF-8")
 	}
 	if info.Type == abi.Set {
-		return a.checkElement(c, info)
+		return s.checkElement(c, info)
 	}
-	if err := a.checkFormat(c, info); err != nil {
-		return err
-	}
-	return a.checkPodLimit(c)
+	return s.checkFormat(c, info)
 }
 
 // allow refuses a change that the plugin may not make, or not in this hook: hooks are those for the event's own object, and
 // handles tells whether it may be on a handle. What a call that is still to be forwarded is about is changed in the call.
-func (a *Adjustment) allow(c *Change, hooks abi.HookSet, handles bool) error {
-	if err := a.permit(c); err != nil {
+func (s *scope) allow(c *Change, hooks abi.HookSet, handles bool) error {
+	if err := s.permit(c); err != nil {
 		return err
 	}
 	writable := false
-	switch phase := a.hook.Info().Phase; {
+	switch phase := s.hook.Info().Phase; {
 	case c.Object < abi.FirstHandle:
-		writable = hooks.Has(a.hook)
+		writable = hooks.Has(s.hook)
 	case phase == abi.Before:
-		writable = handles && !a.event.Own(c.Object)
+		writable = handles && !s.event.Own(c.Object)
 	case phase == abi.After, phase == abi.Standalone:
 		writable = handles
 	}
 	if !writable {
-		return refused(c, abi.ReadOnly, a.readOnly(c, hooks))
+		return refused(c, abi.ReadOnly, s.readOnly(c, hooks))
 	}
 	return nil
 }
 
-func (a *Adjustment) checkFormat(c *Change, info *abi.FieldInfo) error {
+func (s *scope) checkFormat(c *Change, info *abi.FieldInfo) error {
 	check := formats[info.Format]
 	if check == nil {
 		return nil
 	}
-	if errno, reason := check(a, c); errno != abi.OK {
+	if errno, reason := check(s, c); errno != abi.OK {
 		return refused(c, errno, reason)
 	}
 	return nil
@@ -99,11 +121,11 @@ func quoted(value string) string { return strconv.Quote(Printable(value, maxShow
 const maxShown = 64 // bytes of a value in an error
 
 // permit refuses a change that needs what the plugin has not, or that is outside of its bounds.
-func (a *Adjustment) permit(c *Change) error {
-	if lacks := a.Lacks(c.needs()); lacks != "" {
+func (s *scope) permit(c *Change) error {
+	if lacks := s.Lacks(c.needs()); lacks != "" {
 		return refused(c, abi.Denied, lacks)
 	}
-	return a.checkBounds(c)
+	return s.checkBounds(c)
 }
 
 // permitAll looks again at all changes of a plugin, before any is applied.
@@ -117,41 +139,42 @@ func (a *Adjustment) permitAll() error {
 }
 
 // readOnly says where a change may be made that may not be made here.
-func (a *Adjustment) readOnly(c *Change, hooks abi.HookSet) string {
+func (s *scope) readOnly(c *Change, hooks abi.HookSet) string {
 	switch {
 	case c.Object < abi.FirstHandle && hooks == 0:
 		return "no hook can change it"
 	case c.Object < abi.FirstHandle:
-		return a.hook.String() + " cannot change it, only " + strings.Join(hooks.Names(), ", ")
-	case a.event.Own(c.Object) && a.hook.Info().Phase == abi.Before:
+		return s.hook.String() + " cannot change it, only " + strings.Join(hooks.Names(), ", ")
+	case s.event.Own(c.Object) && s.hook.Info().Phase == abi.Before:
 		return "it is the event's own, which is changed as object " + strconv.Itoa(int(c.Of))
-	case a.hook.Info().Phase == abi.BeforeNoReject:
-		return a.hook.String() + " cannot change anything"
+	case s.hook.Info().Phase == abi.BeforeNoReject:
+		return s.hook.String() + " cannot change anything"
 	}
 	return "of other pods and containers only cgroup files and the resources of containers can be changed"
 }
 
-func (a *Adjustment) checkFile(c *Change) error {
+// checkFile checks a change of a cgroup file.
+func (s *scope) checkFile(c *Change) error {
 	if c.Object >= abi.FirstHandle && c.Of == 0 {
 		return refused(c, abi.NotFound, "no such handle")
 	}
-	if err := a.allow(c, abi.CgroupWritable(c.Object), true); err != nil || c.Op == Withdraw {
+	if err := s.allow(c, abi.CgroupWritable(c.Object), true); err != nil || c.Op == Withdraw {
 		return err
 	}
-	if a.files == nil {
+	if s.files == nil {
 		return refused(c, abi.Unsupported, "this node has no cgroup file system that the proxy may write to")
 	}
-	if errno, reason := a.parse(c, rules.CgroupSet); errno != abi.OK {
+	if errno, reason := s.parse(c, rules.CgroupSet); errno != abi.OK {
 		return refused(c, errno, reason)
 	}
-	return a.checkPodLimit(c)
+	return nil
 }
 
 // parse brings a value for a cgroup file into its normal form, in which two ways to write
 // one value are equal.
-func (a *Adjustment) parse(c *Change, way rules.Ways) (abi.Errno, string) {
+func (s *scope) parse(c *Change, way rules.Ways) (abi.Errno, string) {
 	var err error
-	set := rules.Set(a.files.Version())
+	set := rules.Set(s.files.Version())
 	if c.Op == DeleteEntry {
 		err = set.Check(way, c.Kind(), c.Key)
 	} else {

@@ -16,17 +16,17 @@ func clean(p string) bool {
 
 // checkElement checks what a Set is to take or to lose, and brings it into its
 // normal form: with its key, and a record's own keys in their order.
-func (a *Adjustment) checkElement(c *Change, info *abi.FieldInfo) error {
+func (s *scope) checkElement(c *Change, info *abi.FieldInfo) error {
 	record := recordOf(c.Kind(), c.Field)
 	if c.Op == DeleteElement {
 		return checkKey(c)
 	}
 	if record == nil {
 		c.Key = c.Text
-		if err := a.checkFormat(c, info); err != nil {
+		if err := s.checkFormat(c, info); err != nil {
 			return err
 		}
-		return a.of.Rights.Bounds.check(c, info.Writing, "")
+		return s.of.Rights.Bounds.check(c, info.Writing, "")
 	}
 	values, reason := readRecord(record, c.Text)
 	if reason == "" {
@@ -37,7 +37,7 @@ func (a *Adjustment) checkElement(c *Change, info *abi.FieldInfo) error {
 	if reason != "" {
 		return refused(c, abi.Invalid, reason)
 	}
-	return a.of.Rights.Bounds.check(c, info.Writing, values["host_path"])
+	return s.of.Rights.Bounds.check(c, info.Writing, values["host_path"])
 }
 
 const wantKey = "want a key of one byte or more, without NUL bytes"

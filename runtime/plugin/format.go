@@ -22,10 +22,10 @@ var (
 )
 
 // formats check a change's value. Records have checks of their own, in recordFormats.
-var formats = [...]func(*Adjustment, *Change) (abi.Errno, string){
+var formats = [...]func(*scope, *Change) (abi.Errno, string){
 	abi.ArgumentList:  checkArguments,
 	abi.CDIName:       matching(cdiDevice.MatchString, "vendor/class=name"),
-	abi.CgroupFiles:   (*Adjustment).checkUnified,
+	abi.CgroupFiles:   (*scope).checkUnified,
 	abi.CPUList:       matching(orEmpty(rules.IsList), "numbers and ranges such as 0-3,7"),
 	abi.GroupList:     matching(isGroup, "the number of a group, 0 to "+strconv.Itoa(maxID)),
 	abi.HandlerName:   matching(orEmpty(handlerName.MatchString), "the name of a runtime handler: letters, digits and . _ -"),
@@ -50,8 +50,8 @@ var recordFormats = map[abi.Format]func(values map[string]string) string{
 	abi.MountRecord:  checkMount,
 }
 
-func matching(fits func(string) bool, want string) func(*Adjustment, *Change) (abi.Errno, string) {
-	return func(_ *Adjustment, c *Change) (abi.Errno, string) {
+func matching(fits func(string) bool, want string) func(*scope, *Change) (abi.Errno, string) {
+	return func(_ *scope, c *Change) (abi.Errno, string) {
 		if fits(c.Text) {
 			return abi.OK, ""
 		}
@@ -69,7 +69,7 @@ func isGroup(s string) bool {
 }
 
 // checkRange holds a number to the range of its field.
-func checkRange(_ *Adjustment, c *Change) (abi.Errno, string) {
+func checkRange(_ *scope, c *Change) (abi.Errno, string) {
 	info := FieldOf(c.Kind(), c.Field)
 	least, most, unlimited := info.Format.Range()
 	within := c.Int >= least && c.Int <= most
@@ -90,7 +90,7 @@ func checkRange(_ *Adjustment, c *Change) (abi.Errno, string) {
 }
 
 // checkArguments takes what execve does.
-func checkArguments(_ *Adjustment, c *Change) (abi.Errno, string) {
+func checkArguments(_ *scope, c *Change) (abi.Errno, string) {
 	clean := true
 	abi.EachElement(c.Text, func(e string) bool {
 		clean = !strings.ContainsRune(e, 0)
@@ -102,7 +102,7 @@ func checkArguments(_ *Adjustment, c *Change) (abi.Errno, string) {
 	return abi.OK, ""
 }
 
-func checkHugepages(_ *Adjustment, c *Change) (abi.Errno, string) {
+func checkHugepages(_ *scope, c *Change) (abi.Errno, string) {
 	if !rules.IsPageSize(c.Key) {
 		return abi.Invalid, "want a page size such as 2MB or 1GB"
 	}
@@ -114,14 +114,14 @@ func checkHugepages(_ *Adjustment, c *Change) (abi.Errno, string) {
 
 // checkUnified holds a key of the unified map to the same table as cgroup_set: the runtime
 // writes it to the container's cgroup as root, whatever it is.
-func (a *Adjustment) checkUnified(c *Change) (abi.Errno, string) {
-	if a.files == nil {
+func (s *scope) checkUnified(c *Change) (abi.Errno, string) {
+	if s.files == nil {
 		return abi.Unsupported, "unified needs cgroup v2"
 	}
-	return a.parse(c, rules.Unified)
+	return s.parse(c, rules.Unified)
 }
 
-func checkEnv(_ *Adjustment, c *Change) (abi.Errno, string) {
+func checkEnv(_ *scope, c *Change) (abi.Errno, string) {
 	if c.Key == "" || strings.ContainsAny(c.Key, "=\x00") {
 		return abi.Invalid, "want a name of an environment variable, without = and NUL bytes"
 	}
@@ -131,7 +131,7 @@ func checkEnv(_ *Adjustment, c *Change) (abi.Errno, string) {
 	return abi.OK, ""
 }
 
-func checkMetadata(_ *Adjustment, c *Change) (abi.Errno, string) {
+func checkMetadata(_ *scope, c *Change) (abi.Errno, string) {
 	switch {
 	case c.Key == "" || strings.ContainsRune(c.Key, 0):
 		return abi.Invalid, wantKey

@@ -137,16 +137,16 @@ func BoundsOf(m abi.Match) *abi.Match {
 }
 
 // ReadBounds returns the match of what the plugin finds and reads by handles; nil: of all.
-func (a *Adjustment) ReadBounds() *abi.Match {
-	if a.of.Capabilities.Has(abi.StoreReadAll) {
+func (s *scope) ReadBounds() *abi.Match {
+	if s.of.Capabilities.Has(abi.StoreReadAll) {
 		return nil
 	}
-	return a.of.Bounds
+	return s.of.Bounds
 }
 
 // checkBounds refuses a change by a handle of what is outside of the operator's match, however the plugin got it.
-func (a *Adjustment) checkBounds(c *Change) error {
-	if a.of.Bounds == nil || c.Of == 0 || a.event.Within(c.Object, a.of.Bounds) {
+func (s *scope) checkBounds(c *Change) error {
+	if s.of.Bounds == nil || c.Of == 0 || s.event.Within(c.Object, s.of.Bounds) {
 		return nil
 	}
 	return refused(c, abi.Denied, "it is outside of the operator's match")

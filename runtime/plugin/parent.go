@@ -11,7 +11,7 @@ import (
 // checkCgroupParent refuses a cgroup parent outside the one that the event's pod
 // has, which is kubelet's or lies below it: elsewhere the pod could use, and its
 // plugins could write, what belongs to the rest of the node. The event is nil in tests.
-func checkCgroupParent(a *Adjustment, c *Change) (abi.Errno, string) {
+func checkCgroupParent(a *scope, c *Change) (abi.Errno, string) {
 	parent, ev := c.Text, a.event
 	absolute := strings.HasPrefix(parent, "/") && parent == path.Clean(parent) && parent != "/"
 	slice := strings.HasSuffix(parent, ".slice") && !strings.Contains(parent, "/")

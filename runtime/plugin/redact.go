@@ -4,8 +4,8 @@ import "github.com/wasmproxy/wasmproxy/abi"
 
 // MayReadSecrets reports whether the plugin may read secrets: only what such a plugin says
 // is redacted.
-func (a *Adjustment) MayReadSecrets() bool {
-	return a.event != nil && (a.of.Capabilities.Has(abi.Env) || a.of.Capabilities.Has(abi.Credentials))
+func (s *scope) MayReadSecrets() bool {
+	return s.event != nil && (s.of.Capabilities.Has(abi.Env) || s.of.Capabilities.Has(abi.Credentials))
 }
 
 // Sanitize returns what the plugin says as one printable, redacted line. It looks at the

@@ -47,18 +47,18 @@ func (r Rights) Remedy() string {
 }
 
 // Lacks says why the plugin has not all of what it needs; "" if it has.
-func (a *Adjustment) Lacks(needs abi.CapabilitySet) string {
-	missing := needs & abi.AllCapabilities &^ a.of.Capabilities // 0 is no capability
+func (s *scope) Lacks(needs abi.CapabilitySet) string {
+	missing := needs & abi.AllCapabilities &^ s.of.Capabilities // 0 is no capability
 	if missing == 0 {
 		return ""
 	}
 	var reasons []string
-	if undeclared := missing &^ a.of.Rights.Declared; undeclared != 0 {
+	if undeclared := missing &^ s.of.Rights.Declared; undeclared != 0 {
 		reasons = append(reasons, fmt.Sprintf("the plugin's manifest does not declare the capability %s", strings.Join(undeclared.Names(), ", ")))
 	}
-	if denied := missing & a.of.Rights.Declared; denied != 0 {
+	if denied := missing & s.of.Rights.Declared; denied != 0 {
 		reason := fmt.Sprintf("the capability %s is declared but not granted", strings.Join(denied.Names(), ", "))
-		if remedy := a.of.Rights.Remedy(); remedy != "" {
+		if remedy := s.of.Rights.Remedy(); remedy != "" {
 			reason += ": " + remedy
 		}
 		reasons = append(reasons, reason)
