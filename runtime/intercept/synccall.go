@@ -142,12 +142,12 @@ func (p *syncedPlugin) ensureSynced(ctx context.Context, budget *plugin.Budget, 
 	if p.state.isSynced(p.caller.Store, e.pod.ID, container) {
 		return nil
 	}
-	wait := budget.Wait()
+	waited := budget.Wait()
 	ctx, end := budget.WaitContext(ctx)
 	defer end()
 	err := p.state.sync(ctx, p.caller.Store, e.pod.ID, container, func() error { return p.caller.call(ctx, e.pod) })
 	if err == nil {
-		budget.Waited(wait)
+		waited()
 	}
 	return err
 }

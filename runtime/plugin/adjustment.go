@@ -123,7 +123,7 @@ func (a *Adjustment) Withdraw(o abi.Object, f abi.Field, key string) (gone int, 
 	}
 	gone = len(a.changes)
 	a.changes = slices.DeleteFunc(a.changes, func(own Owned) bool {
-		same := own.Change.SameTarget(&c)
+		same := own.Change.sameTarget(&c)
 		if same {
 			a.bytes -= own.Change.size()
 		}

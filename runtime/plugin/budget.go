@@ -29,30 +29,18 @@ func NewBudget(limit time.Duration) *Budget {
 	return &Budget{limit: limit, begun: now, last: now.Add(limit + maxWait)}
 }
 
-// Wait is a wait of the current plugin, from its beginning.
-type Wait struct {
-	since  time.Time
-	before time.Duration // Budget.waited at that time
-}
-
-// Wait begins a wait, which Waited ends.
-func (b *Budget) Wait() Wait {
-	w := Wait{since: time.Now()}
-	if b != nil {
-		w.before = b.waited
-	}
-	return w
-}
-
-// Waited says that the current plugin did nothing but wait since w began. The outermost
+// Wait begins a wait of the current plugin, which does nothing else until it calls ended. The outermost
 // wait counts: waits within it do not count again.
-func (b *Budget) Waited(w Wait) {
+func (b *Budget) Wait() (ended func()) {
 	if b == nil {
-		return
+		return func() {}
 	}
-	more := w.before + time.Since(w.since) - b.waited
-	b.waited += more
-	b.called = b.called.Add(more)
+	since, before := time.Now(), b.waited
+	return func() {
+		more := before + time.Since(since) - b.waited
+		b.waited += more
+		b.called = b.called.Add(more)
+	}
 }
 
 // WaitContext returns the context of a wait: it ends when the plugins have waited too long.

@@ -20,7 +20,7 @@ func TestBudget(t *testing.T) {
 	}
 	wait := func(d time.Duration) does {
 		return func(ctx context.Context, b *plugin.Budget) {
-			defer b.Waited(b.Wait())
+			defer b.Wait()()
 			ctx, cancel := b.WaitContext(ctx)
 			defer cancel()
 			select {
@@ -31,7 +31,7 @@ func TestBudget(t *testing.T) {
 	}
 	waitTwice := func(d time.Duration) does { // for an instance, and within that for a turn
 		return func(ctx context.Context, b *plugin.Budget) {
-			defer b.Waited(b.Wait())
+			defer b.Wait()()
 			wait(d)(ctx, b)
 		}
 	}
@@ -108,9 +108,9 @@ func TestContextOfACall(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			first := budgeted(func(_ context.Context, b *plugin.Budget) error {
-				wait := b.Wait()
+				waited := b.Wait()
 				time.Sleep(time.Second)
-				b.Waited(wait)
+				waited()
 				time.Sleep(300 * time.Millisecond)
 				return nil
 			})
@@ -181,14 +181,14 @@ func TestAQueueLeavesTimeToRun(t *testing.T) {
 			defer goAway()
 			b := plugin.NewBudget(second)
 			time.Sleep(tt.ran)
-			start, wait := time.Now(), b.Wait()
+			start, waited := time.Now(), b.Wait()
 			ctx, cancel := b.QueueContext(caller)
 			defer cancel()
 			<-ctx.Done()
 			if took, cause := time.Since(start), context.Cause(ctx); took != tt.want || cause.Error() != tt.cause {
 				t.Errorf("%+v: ended after %v because %v", tt, took, cause)
 			}
-			b.Waited(wait)
+			waited()
 			if left := time.Until(b.End()); left != second-tt.ran {
 				t.Errorf("%+v: %v are left to run", tt, left)
 			}
@@ -199,7 +199,7 @@ func TestAQueueLeavesTimeToRun(t *testing.T) {
 // A call without a budget is bounded by nothing but its context.
 func TestNoBudget(t *testing.T) {
 	var b *plugin.Budget
-	b.Waited(b.Wait())
+	b.Wait()()
 	if ctx, cancel := b.WaitContext(t.Context()); b.Err() != nil || !b.End().IsZero() || ctx != t.Context() {
 		t.Errorf("it ends at %v, with %v", b.End(), b.Err())
 	} else {

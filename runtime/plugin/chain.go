@@ -240,7 +240,10 @@ func (c *Chain) resolve(ctx context.Context, m *Member, s Subject, adj *Adjustme
 	rejected := errors.As(err, new(*Rejection))
 	if s.Hook().Info().Phase == abi.Before && (rejected || m.Policy == Fail) {
 		if !rejected {
-			err = adj.redactError(withConflict(err, adj.conflict))
+			if adj.conflict != nil && !errors.As(err, new(*ConflictError)) { // a guest knows no more of a conflict than a number
+				err = fmt.Errorf("%w; before, %w", err, adj.conflict)
+			}
+			err = adj.redactError(err)
 		}
 		refusal := &Error{Plugin: m.ID, Hook: s.Hook(), Err: err}
 		if !s.Exempt() {
@@ -254,16 +257,6 @@ func (c *Chain) resolve(ctx context.Context, m *Member, s Subject, adj *Adjustme
 	}
 	c.observer.Observe(ctx, &observe.PluginFailed{Plugin: m.ID, Hook: s.Hook(), Object: s.About(), Err: err})
 	return nil
-}
-
-// withConflict adds the conflict that a plugin met before it failed, unless it passed
-// that on itself: a guest knows no more of it than a number.
-func withConflict(err error, c *ConflictError) error {
-	var named *ConflictError
-	if c == nil || errors.As(err, &named) {
-		return err
-	}
-	return fmt.Errorf("%w; before, %w", err, c)
 }
 
 // reportChanges makes the events of what was changed.

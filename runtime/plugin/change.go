@@ -82,8 +82,8 @@ func (c *Change) OfMessage() bool {
 	return !c.IsFile() && c.Op != Withdraw && c.Object < abi.FirstHandle
 }
 
-// SameTarget reports whether two changes are of the same field, entry, element or cgroup file, by the same name of it.
-func (c *Change) SameTarget(d *Change) bool {
+// sameTarget reports whether two changes are of the same field, entry, element or cgroup file, by the same name of it.
+func (c *Change) sameTarget(d *Change) bool {
 	named := c.Field == d.Field && c.Key == d.Key
 	return named && c.IsFile() == d.IsFile() && c.SameObject(d)
 }
@@ -116,19 +116,16 @@ func (c *Change) own() {
 // size is how many bytes the change adds to a request at most.
 func (c *Change) size() int { return len(c.Key) + len(c.Text) }
 
-// Value returns what the change sets, for logs: at most 1 KiB of it; "" where it
+// withdrawn is the value of a change that withdraws.
+const withdrawn = "(withdrawn)"
+
+// value returns what the change sets, for logs: at most 1 KiB of it, made printable; "" where it
 // deletes, and nothing of what may be a secret: an environment variable, and a command
 // with its arguments, in which kubelet has put the values of $(VARIABLES).
-func (c *Change) Value() string { return c.value(Printable[string]) }
-
-// Withdrawn is the value of a change that withdraws.
-const Withdrawn = "(withdrawn)"
-
-// value is Value with another way to make a text printable, of which it shows so many bytes.
 func (c *Change) value(printable func(text string, limit int) string) string {
 	switch {
 	case c.Op == Withdraw:
-		return Withdrawn
+		return withdrawn
 	case c.Op == SetInt64:
 		return strconv.FormatInt(c.Int, 10)
 	case c.isEnv():
@@ -136,7 +133,9 @@ func (c *Change) value(printable func(text string, limit int) string) string {
 	case c.Op == SetList:
 		return "(" + strconv.Itoa(len(c.Elements())) + " hidden)"
 	case c.Op == AddElement && recordOf(c.Kind(), c.Field) != nil:
-		return printable(c.record(), maxReason)
+		var words []string
+		abi.EachEntry(c.Text, func(k, v string) bool { words = append(words, k+"="+v); return true })
+		return printable(strings.Join(words, " "), maxReason)
 	}
 	return printable(c.Text, maxReason)
 }
@@ -161,13 +160,6 @@ func (c *Change) previous(ev Event, printable func(text string, limit int) strin
 		return Redacted
 	}
 	return printable(text, maxReason)
-}
-
-// record writes an element that is a record for people.
-func (c *Change) record() string {
-	var words []string
-	abi.EachEntry(c.Text, func(k, v string) bool { words = append(words, k+"="+v); return true })
-	return strings.Join(words, " ")
 }
 
 func (c *Change) isEnv() bool { return c.Kind() == abi.Container && c.Field == abi.ContainerEnv }

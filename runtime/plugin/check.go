@@ -68,7 +68,7 @@ func (s *scope) checkField(c *Change) error {
 	if c.Op == DeleteEntry && c.Object >= abi.FirstHandle {
 		return refused(c, abi.Unsupported, "an update of another container adds to what it has")
 	}
-	if !c.encodable() {
+	if !utf8.ValidString(c.Key) || !c.isEnv() && !utf8.ValidString(c.Text) { // as protobuf wants; the value of a variable is bytes
 		return refused(c, abi.Invalid, "want UTF-8")
 	}
 	if info.Type == abi.Set {
@@ -120,12 +120,16 @@ func quoted(value string) string { return strconv.Quote(Printable(value, maxShow
 
 const maxShown = 64 // bytes of a value in an error
 
-// permit refuses a change that needs what the plugin has not, or that is outside of its bounds.
+// permit refuses a change that needs what the plugin has not, or one by a handle of what is outside of the operator's match,
+// however the plugin got it.
 func (s *scope) permit(c *Change) error {
 	if lacks := s.Lacks(c.needs()); lacks != "" {
 		return refused(c, abi.Denied, lacks)
 	}
-	return s.checkBounds(c)
+	if s.of.Bounds != nil && c.Of != 0 && !s.event.Within(c.Object, s.of.Bounds) {
+		return refused(c, abi.Denied, "it is outside of the operator's match")
+	}
+	return nil
 }
 
 // permitAll looks again at all changes of a plugin, before any is applied.
@@ -185,12 +189,6 @@ func (s *scope) parse(c *Change, way rules.Ways) (abi.Errno, string) {
 		return why.Code, why.Reason()
 	}
 	return abi.OK, ""
-}
-
-// encodable reports whether a message can hold the change: protobuf takes no
-// string that is not UTF-8. The value of an environment variable is bytes.
-func (c *Change) encodable() bool {
-	return utf8.ValidString(c.Key) && (c.isEnv() || utf8.ValidString(c.Text))
 }
 
 // fits reports whether the operation is one for fields of type t.

@@ -24,7 +24,7 @@ type dryRun struct {
 // Call implements Plugin. The plugin has a budget of its own, beside that of the call's
 // other plugins: to them it is waiting.
 func (d *dryRun) Call(ctx context.Context, budget *Budget, ev Event, adj *Adjustment) error {
-	defer budget.Waited(budget.Wait())
+	defer budget.Wait()()
 	err := d.Plugin.Call(ctx, budget.beside(), ev, adj)
 	if err == nil {
 		err = adj.permitAll()

@@ -68,9 +68,9 @@ func TestDryRunTakesNobodysTime(t *testing.T) {
 		slow := member("10-dry", plugin.Ignore, nil)
 		slow.Metered = true
 		slow.Plugin = plugin.DryRun(budgeted(func(_ context.Context, own *plugin.Budget) error {
-			wait := own.Wait()
+			waited := own.Wait()
 			time.Sleep(200 * time.Millisecond) // for an instance
-			own.Waited(wait)
+			waited()
 			time.Sleep(900 * time.Millisecond)
 			if err := own.Err(); err != nil {
 				return err

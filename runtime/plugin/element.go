@@ -19,7 +19,10 @@ func clean(p string) bool {
 func (s *scope) checkElement(c *Change, info *abi.FieldInfo) error {
 	record := recordOf(c.Kind(), c.Field)
 	if c.Op == DeleteElement {
-		return checkKey(c)
+		if c.Key == "" || strings.ContainsRune(c.Key, 0) {
+			return refused(c, abi.Invalid, wantKey)
+		}
+		return nil
 	}
 	if record == nil {
 		c.Key = c.Text
@@ -41,13 +44,6 @@ func (s *scope) checkElement(c *Change, info *abi.FieldInfo) error {
 }
 
 const wantKey = "want a key of one byte or more, without NUL bytes"
-
-func checkKey(c *Change) error {
-	if c.Key == "" || strings.ContainsRune(c.Key, 0) {
-		return refused(c, abi.Invalid, wantKey)
-	}
-	return nil
-}
 
 // readRecord returns a record by key. "false" is as good as nothing.
 func readRecord(record *abi.RecordInfo, text string) (values map[string]string, reason string) {

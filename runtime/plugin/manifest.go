@@ -82,7 +82,14 @@ func checkManifest(m *abi.Manifest) error {
 			return fmt.Errorf("durable holds a prefix of %d bytes, a key of kv has at most %d", len(prefix), MaxKVKey)
 		}
 	}
-	return errors.Join(checkHooks(m.Hooks, m.Optional), checkTick(m), checkLimits(m.Limits))
+	errs := []error{checkHooks(m.Hooks, m.Optional), checkTick(m)}
+	for _, limit := range Limits {
+		if v := *limit.Of(&m.Limits); v < 0 {
+			errs = append(errs, fmt.Errorf("limits.%s is %d, it must not be negative", limit.Key, v))
+			break
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // checkHooks lets hooks pass that this host does not have if the plugin can do without them.
@@ -121,15 +128,6 @@ func checkTick(m *abi.Manifest) error {
 		return fmt.Errorf("tick_ms is %d, and may be at most %d", m.TickMS, math.MaxInt64/int64(time.Millisecond))
 	case !ticks && m.TickMS != 0:
 		return errors.New("tick_ms is for plugins with hook Tick")
-	}
-	return nil
-}
-
-func checkLimits(l abi.Limits) error {
-	for _, limit := range Limits {
-		if v := *limit.Of(&l); v < 0 {
-			return fmt.Errorf("limits.%s is %d, it must not be negative", limit.Key, v)
-		}
 	}
 	return nil
 }

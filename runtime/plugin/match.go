@@ -143,11 +143,3 @@ func (s *scope) ReadBounds() *abi.Match {
 	}
 	return s.of.Bounds
 }
-
-// checkBounds refuses a change by a handle of what is outside of the operator's match, however the plugin got it.
-func (s *scope) checkBounds(c *Change) error {
-	if s.of.Bounds == nil || c.Of == 0 || s.event.Within(c.Object, s.of.Bounds) {
-		return nil
-	}
-	return refused(c, abi.Denied, "it is outside of the operator's match")
-}

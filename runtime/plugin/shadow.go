@@ -165,7 +165,7 @@ func (d *shadowed) compare(ctx context.Context, twin *Adjustment, err error) {
 		return
 	}
 	was, is := wishes(twin, err), wishes(d.adj, d.err)
-	targets := make([]shadowTarget, 0, len(was)+len(is))
+	targets := make([]slot, 0, len(was)+len(is))
 	for target, wish := range was {
 		if other, also := is[target]; !also || !wish.same(other) {
 			targets = append(targets, target)
@@ -187,7 +187,9 @@ func (d *shadowed) compare(ctx context.Context, twin *Adjustment, err error) {
 		call.Outcome = observe.ShadowDifferent
 	}
 	if call.Outcome != observe.ShadowSame {
-		slices.SortFunc(targets, compareTargets)
+		slices.SortFunc(targets, func(a, b slot) int {
+			return cmp.Or(cmp.Compare(a.object, b.object), cmp.Compare(a.field, b.field), cmp.Compare(a.key, b.key))
+		})
 		d.describe(&call, twin, targets, was, is)
 	}
 	d.of.note(call)
@@ -220,25 +222,14 @@ func (s *Shadow) note(call ShadowCall) {
 	}
 }
 
-// shadowTarget is what a change is about. The zero value stands for how the call ended.
-type shadowTarget struct {
-	object abi.Object
-	field  abi.Field
-	key    string
-}
-
-func compareTargets(a, b shadowTarget) int {
-	return cmp.Or(cmp.Compare(a.object, b.object), cmp.Compare(a.field, b.field), cmp.Compare(a.key, b.key))
-}
-
 // shadowWish is what a plugin wants of a target: a change, or else an end of the call.
 type shadowWish struct {
 	change *Change
 	end    string
 }
 
-// shadowWishes are what a plugin wants in a call.
-type shadowWishes map[shadowTarget]shadowWish
+// shadowWishes are what a plugin wants in a call, by what a change is about. The zero slot stands for how the call ended.
+type shadowWishes map[slot]shadowWish
 
 func (w shadowWish) same(o shadowWish) bool {
 	if w.change == nil || o.change == nil {
@@ -259,13 +250,13 @@ func wishes(adj *Adjustment, err error) shadowWishes {
 	all := make(shadowWishes, len(adj.changes))
 	for i := range adj.changes {
 		c := &adj.changes[i].Change
-		all[shadowTarget{c.owner(), c.Field, c.Key}] = shadowWish{change: c}
+		all[slot{c.owner(), c.Field, c.Key}] = shadowWish{change: c}
 	}
 	return all
 }
 
 // describe writes down what differs, for people.
-func (d *shadowed) describe(call *ShadowCall, twin *Adjustment, targets []shadowTarget, was, is shadowWishes) {
+func (d *shadowed) describe(call *ShadowCall, twin *Adjustment, targets []slot, was, is shadowWishes) {
 	secrets, _ := d.subject.Secrets(abi.AllCapabilities, 0)
 	for _, all := range []shadowWishes{was, is} {
 		for _, wish := range all {
@@ -278,7 +269,7 @@ func (d *shadowed) describe(call *ShadowCall, twin *Adjustment, targets []shadow
 	if call.Outcome == observe.ShadowFailed {
 		call.Error = redactor.Text(d.adj.Sanitize(d.err.Error(), maxRefused))
 	}
-	show := func(adj *Adjustment, all shadowWishes, target shadowTarget, row *ShadowRow) *string {
+	show := func(adj *Adjustment, all shadowWishes, target slot, row *ShadowRow) *string {
 		wish, wanted := all[target]
 		if !wanted {
 			return nil

@@ -97,7 +97,7 @@ func TestWithdrawInAChain(t *testing.T) {
 		applied = append(applied, c.Plugin+" "+c.Change.Target()+" "+c.Change.Value())
 	}
 	want := "10-first container cgroup file cpu.idle (withdrawn); 10-first container.resources.cpu_quota 20000; 20-second container cgroup file cpu.idle 1"
-	if got := strings.Join(applied, "; "); got != want || len(told) != 3 || told[0].Value != plugin.Withdrawn {
+	if got := strings.Join(applied, "; "); got != want || len(told) != 3 || told[0].Value != "(withdrawn)" {
 		t.Errorf("applied %s\nwant    %s\ntold %v", got, want, told)
 	}
 	if got := strings.Join(opponents, ","); got != ",10-first,20-second" {

@@ -24,7 +24,7 @@ func (l limiter) acquire(ctx context.Context, budget *plugin.Budget) error {
 	if l.TryAcquire(1) {
 		return nil
 	}
-	defer budget.Waited(budget.Wait())
+	defer budget.Wait()()
 	ctx, end := budget.QueueContext(ctx)
 	defer end()
 	if l.Acquire(ctx, 1) != nil {

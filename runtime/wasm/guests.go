@@ -176,7 +176,7 @@ func (p *guests) get(ctx context.Context, budget *plugin.Budget) (*guest, error)
 	if g, ok := p.pool.TryGet(); ok {
 		return g, nil
 	}
-	defer budget.Waited(budget.Wait())
+	defer budget.Wait()()
 	ctx, end := budget.QueueContext(ctx)
 	defer end()
 	ctx, cancel := untilReady(ctx)
