@@ -112,14 +112,13 @@ func (p pluginFile) warnings(m abi.Manifest) (all []string) {
 // settings are what the proxy would load the plugin with, as far as its files say. Its own
 // settings are the defaults.
 func (p pluginFile) settings() wasm.PluginOptions {
-	o := wasm.PluginOptions{
+	return wasm.PluginOptions{
+		Set:       p.beside.Limits,
 		Timeout:   p.beside.Timeout,
 		Interpret: p.beside.Interpret,
 		State:     p.beside.State,
 		Max:       config.Default().MaxLimits(),
 	}
-	o.SetLimits(p.beside.Limits)
-	return o
 }
 
 // loader loads the plugin as the proxy does.

@@ -23,7 +23,7 @@ func TestLimitsThatHold(t *testing.T) {
 			"fuel 1000000, as its manifest says; the maximum is 20000000", "memory 1 MiB, as its manifest says; the maximum is 32 MiB",
 			"time 500 ms", "host_calls 1000, too low for the 5000 that it needs", "tick_host_calls 5000", "tick_fuel 1000000", "tick_time 1000 ms",
 		}},
-		{wasm.PluginOptions{Interpret: true, Fuel: 1_000_000, HostCalls: 5000, MemoryPages: 1}, []string{
+		{wasm.PluginOptions{Interpret: true, Set: abi.Limits{Fuel: 1_000_000, HostCalls: 5000, Memory: 64 << 10}}, []string{
 			"fuel 1000000, as its manifest says; the maximum is 1000000", "memory 64 KiB, too low for the 1 MiB that it needs",
 			"time 500 ms", "host_calls 5000, as its manifest says; the maximum is 5000", "tick_host_calls 5000", "tick_fuel 1000000", "tick_time 1000 ms",
 		}},

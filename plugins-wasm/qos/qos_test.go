@@ -72,7 +72,7 @@ func open(t testing.TB, file string) *module {
 
 func (m *module) load(ctx context.Context, o simulate.LoadOptions) (plugin.Plugin, error) {
 	return m.engine.Load(ctx, "qos", m.code, wasm.PluginOptions{Timeout: 10 * time.Second,
-		Granted: o.Granted, Features: o.Features, Observer: o.Observer, KV: o.KV, Metrics: o.Metrics, MemoryPages: m.pages,
+		Granted: o.Granted, Features: o.Features, Observer: o.Observer, KV: o.KV, Metrics: o.Metrics, Set: abi.Limits{Memory: int64(m.pages) << 16},
 	})
 }
 

@@ -32,12 +32,10 @@ func (k modules) open(ctx context.Context, d registry.Description, of Persistent
 
 // options are a module's by its description.
 func (k modules) options(d registry.Description) wasm.PluginOptions {
-	o := wasm.PluginOptions{
-		Config: d.Config, Timeout: d.Timeout, TickTimeout: d.TickTimeout, Interpret: d.Interpret, Granted: d.Granted(), State: d.State, Features: k.features, Max: k.max,
-		Observer: k.observer,
+	return wasm.PluginOptions{
+		Config: d.Config, Interpret: d.Interpret, Granted: d.Granted(), State: d.State, Features: k.features, Observer: k.observer,
+		Set: d.Limits, Timeout: d.Timeout, TickTimeout: d.TickTimeout, Max: k.max,
 	}
-	o.SetLimits(d.Limits)
-	return o
 }
 
 // static implements kind.

@@ -77,7 +77,7 @@ func TestWorkOfTheHostIsCharged(t *testing.T) {
 	e := newEngine(t, Options{})
 	const least = 900 * (hostCallFuel + 100*elementFuel)
 	for fuel, want := range map[int64]string{least: "units of fuel, its limit is", 2 * least: ""} {
-		p := load(t, e, "repeat", PluginOptions{Fuel: fuel, Config: []byte("d map_dump")})
+		p := load(t, e, "repeat", PluginOptions{Set: abi.Limits{Fuel: fuel}, Config: []byte("d map_dump")})
 		_, err := callPlugin(t.Context(), p, &slowReads{testEvent: newEvent(), entries: 100})
 		if want != "" {
 			wantError(t, err, want)
@@ -110,11 +110,11 @@ func TestTickLimits(t *testing.T) {
 		options PluginOptions
 		want    string
 	}{
-		{abi.PreCreateContainer, PluginOptions{Fuel: 50_000, TickFuel: 90_000}, "limit is 50000:.*raise limits.fuel$"},
-		{abi.Tick, PluginOptions{Fuel: 50_000, TickFuel: 90_000}, "limit is 90000:.*raise limits.tick-fuel$"},
-		{abi.Tick, PluginOptions{Fuel: 50_000}, "limit is 50000:.*raise limits.tick-fuel$"},
-		{abi.Tick, PluginOptions{Fuel: plugin.MaxFuel, Timeout: 10 * time.Millisecond}, "time limit of 10ms.*raise tick-timeout$"},
-		{abi.Tick, PluginOptions{TickFuel: plugin.MaxFuel, Timeout: 10 * time.Millisecond, TickTimeout: 20 * time.Millisecond}, "time limit of 20ms.*raise tick-timeout$"},
+		{abi.PreCreateContainer, PluginOptions{Set: abi.Limits{Fuel: 50_000, TickFuel: 90_000}}, "limit is 50000:.*raise limits.fuel$"},
+		{abi.Tick, PluginOptions{Set: abi.Limits{Fuel: 50_000, TickFuel: 90_000}}, "limit is 90000:.*raise limits.tick-fuel$"},
+		{abi.Tick, PluginOptions{Set: abi.Limits{Fuel: 50_000}}, "limit is 50000:.*raise limits.tick-fuel$"},
+		{abi.Tick, PluginOptions{Set: abi.Limits{Fuel: plugin.MaxFuel}, Timeout: 10 * time.Millisecond}, "time limit of 10ms.*raise tick-timeout$"},
+		{abi.Tick, PluginOptions{Set: abi.Limits{TickFuel: plugin.MaxFuel}, Timeout: 10 * time.Millisecond, TickTimeout: 20 * time.Millisecond}, "time limit of 20ms.*raise tick-timeout$"},
 	} {
 		ev := newEvent()
 		ev.hook = tt.hook
@@ -142,7 +142,7 @@ func TestHostCalls(t *testing.T) {
 	} {
 		ev := newEvent()
 		ev.hook = tt.hook
-		_, err := callPlugin(t.Context(), load(t, e, "host-call-flood", PluginOptions{HostCalls: tt.most}), ev)
+		_, err := callPlugin(t.Context(), load(t, e, "host-call-flood", PluginOptions{Set: abi.Limits{HostCalls: int64(tt.most)}}), ev)
 		wantError(t, err, tt.want)
 	}
 }

@@ -1,7 +1,6 @@
 package wasm
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -36,9 +35,7 @@ func (c *callContext) Value(key any) any {
 // goroutine.
 type call struct {
 	of     *guests
-	id     string // the plugin's
 	export string // what was called
-	config []byte
 	event  plugin.Event
 	adj    *plugin.Adjustment
 	time   time.Time
@@ -66,17 +63,16 @@ type call struct {
 func (g *guest) newCall(ctx context.Context, export string, budget *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) *call {
 	c := &g.call
 	*c = call{} // and field by field, since a literal would be made elsewhere and copied
-	c.of, c.id, c.export, c.config, c.event, c.adj, c.clock = g.of, g.id, export, g.config, ev, adj, &g.clock
+	c.of, c.export, c.event, c.adj, c.clock = g.of, export, ev, adj, &g.clock
 	c.meter.left, c.meter.stack = g.fuel, g.frames
-	c.output.observer, c.output.plugin, c.output.event, c.output.export, c.output.budget = g.observer, g.id, ev, export, maxOutput
+	c.output.budget = maxOutput
 	if ev == nil {
-		c.meter.allowance, c.meter.start = g.begin, time.Now()
+		c.meter.allowance, c.meter.start = g.of.options.start(), time.Now()
 		c.event, c.adj, c.time = plugin.NoEvent{}, plugin.NewAdjustment(0, nil), time.Unix(0, 0)
 	} else {
 		c.time = ev.Time()
 		c.meter.serve(budget, g, ev.Hook())
 	}
-	c.output.adj = c.adj
 	return c
 }
 
@@ -97,14 +93,9 @@ func (c *call) count() {
 }
 
 func (c *call) tooManyCalls() *trap {
-	most := c.meter.hostCalls
-	file, key, of := "limits.host-calls", "limits.host_calls", func(l *abi.Limits) bool { return l.HostCalls == int64(most) }
-	if hook := c.event.Hook(); hook == abi.Tick || hook == abi.Synchronize { // which go through all of a node's containers
-		file, key, of = "limits.tick-host-calls", "limits.tick_host_calls", func(l *abi.Limits) bool {
-			return cmp.Or(l.TickHostCalls, l.HostCalls) == int64(most)
-		}
-	}
-	remedy := c.meter.remedy(file, key, of)
+	most, hook := c.meter.hostCalls, c.event.Hook()
+	all := hook == abi.Tick || hook == abi.Synchronize // which go through all of a node's containers
+	remedy := c.meter.remedy("host_calls", all, int64(most))
 	if remedy != "" {
 		remedy = ": " + remedy
 	}
@@ -121,12 +112,14 @@ func (c *call) charge(ctx context.Context) {
 	}
 }
 
+func (c *call) observer() observe.Observer { return c.of.options.Observer }
+
 // report gives the cost of the call to the hook's chain, or to the observer.
 func (c *call) report(ctx context.Context) {
 	c.adj.Use(c.meter.used(), int64(c.hostCalls))
-	if c.output.event == nil && c.output.observer.Wants(observe.KindFunctionCalled) {
-		c.output.observer.Observe(ctx, &observe.FunctionCalled{
-			Plugin: c.id, Function: c.export, Duration: time.Since(c.meter.start), Fuel: c.meter.used(), HostCalls: int64(c.hostCalls),
+	if c.event.Hook() == 0 && c.observer().Wants(observe.KindFunctionCalled) {
+		c.observer().Observe(ctx, &observe.FunctionCalled{
+			Plugin: c.of.id, Function: c.export, Duration: time.Since(c.meter.start), Fuel: c.meter.used(), HostCalls: int64(c.hostCalls),
 		})
 	}
 }
@@ -136,7 +129,7 @@ func (c *call) report(ctx context.Context) {
 func (c *call) fill(b []byte) {
 	if c.random == nil {
 		h := sha256.New()
-		h.Write([]byte(c.id + "\x00" + c.export + "\x00"))
+		h.Write([]byte(c.of.id + "\x00" + c.export + "\x00"))
 		h.Write(binary.LittleEndian.AppendUint64([]byte{byte(c.event.Hook())}, uint64(c.time.UnixNano())))
 		uid, _ := c.event.Text(abi.Pod, abi.PodUID)
 		container, _ := c.event.Text(abi.Container, abi.ContainerName)

@@ -274,8 +274,8 @@ func load(t testing.TB, e *Engine, name string, o PluginOptions) plugin.Plugin {
 	if o.Timeout == 0 {
 		o.Timeout = time.Minute
 	}
-	if o.Fuel == 0 {
-		o.Fuel = math.MaxInt64
+	if o.Set.Fuel == 0 {
+		o.Set.Fuel = math.MaxInt64
 	}
 	if o.Granted == 0 {
 		o.Granted = abi.AllCapabilities

@@ -28,7 +28,7 @@ func (t *trap) Error() string { return t.reason }
 // explain says in one printable line why a call into a guest ended with err,
 // with what the guest printed last. wazero's own text holds a stack trace.
 func (c *call) explain(ctx context.Context, err error) error {
-	c.output.finish(ctx) // what it printed last may have no end
+	c.finish(ctx) // what it printed last may have no end
 	var (
 		ended *stop
 		ours  *trap
@@ -42,9 +42,9 @@ func (c *call) explain(ctx context.Context, err error) error {
 	text, trace, _ := strings.Cut(err.Error(), "\n")
 	text, panicked := strings.CutSuffix(text, " (recovered by wazero)")
 	if panicked {
-		hook, _, about := c.output.about()
-		c.output.observer.Observe(ctx, &observe.Panicked{
-			During: "a host function", Plugin: c.id, Hook: hook, Object: about,
+		hook, _, about := c.about()
+		c.observer().Observe(ctx, &observe.Panicked{
+			During: "a host function", Plugin: c.of.id, Hook: hook, Object: about,
 			Panic: plugin.Printable(text, maxReason), Stack: trace,
 		})
 		return fmt.Errorf("a host function panicked: %s", plugin.Printable(text, maxReason))

@@ -54,7 +54,7 @@ func BenchmarkFuel(b *testing.B) {
 }
 
 func benchmarkLimits(b *testing.B, name string, module []byte, config string, ev *testEvent) {
-	o := PluginOptions{Fuel: math.MaxInt64, Timeout: time.Hour, Config: []byte(config)}
+	o := PluginOptions{Set: abi.Limits{Fuel: math.MaxInt64}, Timeout: time.Hour, Config: []byte(config)}
 	bare, metered, closing := newTimed(b, module, o, true), newTimed(b, module, o, false), newTimed(b, module, o, true)
 	closing.closeOnDone(b, module)
 	b.Run(name, func(b *testing.B) {

@@ -9,7 +9,6 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/fuel"
 )
@@ -17,13 +16,8 @@ import (
 // guest is one instance of a plugin's module. It serves one call at a time.
 type guest struct {
 	of       *guests
-	id       string // the plugin's
-	observer observe.Observer
-	config   []byte
 	instance api.Module
 	hook     api.Function // kept, because a look-up costs more than a call
-	hooks    allowances
-	begin    allowance // of each function before its first event
 	fuel     api.MutableGlobal
 	frames   api.MutableGlobal // what is left of its stack
 	clock    clock
@@ -47,7 +41,7 @@ type guest struct {
 // enter calls an export; c is the host's side of it. After an error the guest
 // is not to be used again.
 func (g *guest) enter(ctx context.Context, c *call, f api.Function, argument uint64) (result uint64, err error) {
-	defer c.output.finish(ctx)
+	defer c.finish(ctx)
 	defer recovered(&err)
 	defer c.report(ctx)
 	c.meter.begin()
@@ -170,7 +164,6 @@ func (p *guests) learn(ctx context.Context, g *guest) error {
 	if p.effectiveLimits, err = p.options.negotiate(&m); err != nil {
 		return err
 	}
-	g.hooks = p.hooks
 	if err := g.memory.cap(int64(p.limit) << 16); err != nil {
 		return fmt.Errorf("%w: raise %s", err, p.memoryKey())
 	}

@@ -20,18 +20,12 @@ import (
 
 // guests is one plugin: a compiled module and a bounded number of instances.
 type guests struct {
-	id       string
-	observer observe.Observer
-	config   []byte
-	options  PluginOptions // that the limits come from
+	id      string
+	options PluginOptions
 	effectiveLimits
 	plugin.Watches
-	begin    allowance // of each function before the first event
-	static   bool      // the manifest is in a custom section
-	kv       *plugin.KV
-	metrics  *plugin.Metrics
-	features []abi.Feature
-	memory   *memoryBudget
+	static bool // the manifest is in a custom section
+	memory *memoryBudget
 	compiledCode
 
 	perPlugin, slow, running limiter // of this plugin's guests, those of all slow plugins, and all
@@ -163,7 +157,7 @@ func (p *guests) ensureIdle() {
 	case err == nil:
 		p.pool.Put(g)
 	case !errors.Is(err, pool.ErrClosed):
-		p.observer.Observe(ctx, &observe.InstanceMissing{Plugin: p.id, Err: err})
+		p.options.Observer.Observe(ctx, &observe.InstanceMissing{Plugin: p.id, Err: err})
 	}
 }
 
@@ -258,8 +252,7 @@ func (p *guests) instantiate(ctx context.Context) (_ *guest, err error) {
 		return nil, errors.New(plugin.Printable(err.Error(), maxReason))
 	}
 	g := &guest{
-		of: p, id: p.id, observer: p.observer, config: p.config, hooks: p.hooks, begin: p.begin,
-		instance: m, memory: memory, hook: m.ExportedFunction(abi.ExportHook), frame: frame{memory: m.Memory()},
+		of: p, instance: m, memory: memory, hook: m.ExportedFunction(abi.ExportHook), frame: frame{memory: m.Memory()},
 	}
 	g.fuel, _ = m.ExportedGlobal(fuel.Fuel).(api.MutableGlobal)
 	g.frames, _ = m.ExportedGlobal(fuel.Stack).(api.MutableGlobal)

@@ -54,7 +54,7 @@ func TestMisbehaviour(t *testing.T) {
 				case strings.Contains(tt.want, "time limit"):
 					o.Timeout = 50 * time.Millisecond
 				case strings.Contains(tt.want, "fuel"):
-					o.Fuel = 1_000_000
+					o.Set.Fuel = 1_000_000
 				}
 				p := load(t, e, tt.guest, o)
 				for range 2 {
@@ -215,7 +215,7 @@ func TestMemoryLimit(t *testing.T) {
 	e := newEngine(t, Options{})
 	for _, pages := range []uint32{1, 16, 512} {
 		t.Run(fmt.Sprint(pages), func(t *testing.T) {
-			p := load(t, e, "alloc", PluginOptions{MemoryPages: pages}).(*guests)
+			p := load(t, e, "alloc", PluginOptions{Set: abi.Limits{Memory: int64(pages) << 16}}).(*guests)
 			g, err := p.instantiate(t.Context())
 			if err != nil {
 				t.Fatal(err)

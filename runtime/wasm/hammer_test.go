@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
 )
 
 // TestHammer calls one plugin of 4 instances from 8 goroutines that make it trap,
@@ -68,7 +70,7 @@ func TestLoadAndClose(t *testing.T) {
 	e := newEngine(t, Options{})
 	module := wat(t, "fickle")
 	cycle := func(n int) {
-		p, err := e.Load(t.Context(), "p"+strconv.Itoa(n), module, PluginOptions{Timeout: time.Minute, Fuel: math.MaxInt64})
+		p, err := e.Load(t.Context(), "p"+strconv.Itoa(n), module, PluginOptions{Set: abi.Limits{Fuel: math.MaxInt64}, Timeout: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,36 +20,28 @@ import (
 
 // Defaults and bounds of PluginOptions.
 const (
-	DefaultMemoryPages   = 512 // 32 MiB
-	DefaultFuel          = 20_000_000
-	InterpretedFuel      = 5_000_000 // of a plugin that is interpreted
-	DefaultTimeout       = 500 * time.Millisecond
-	DefaultInstances     = 4
-	DefaultHostCalls     = 1000
-	DefaultTickFuel      = 100_000_000 // of Tick: some 80,000 for each of 1,200 containers
-	DefaultTickTimeout   = time.Second
-	DefaultTickHostCalls = 20_000 // of the host in Tick and Synchronize: 15 of them for each of 1,300 containers
-	MaxConfig            = 1 << 20
-	MaxModule            = abi.MaxModule
+	DefaultMemoryPages = 512 // 32 MiB
+	DefaultFuel        = 20_000_000
+	InterpretedFuel    = 5_000_000   // of a plugin that is interpreted
+	DefaultTickFuel    = 100_000_000 // of Tick: some 80,000 for each of 1,200 containers
+	MaxConfig          = 1 << 20
+	MaxModule          = abi.MaxModule
 
-	startTimeout = 5 * time.Second // for all that a module runs before its first event
+	defaultInstances = 4
+	startTimeout     = 5 * time.Second // for all that a module runs before its first event
 )
 
 // PluginOptions are what an operator decides about one plugin. Zero values stand
 // for the defaults.
 type PluginOptions struct {
-	Config      []byte        // what the guest reads with config, at most MaxConfig bytes; not to be changed afterwards
-	MemoryPages uint32        // of 64 KiB, of one instance
-	Fuel        int64         // of one hook: units of about an instruction each, see package fuel; less by default if it is interpreted
-	Timeout     time.Duration // of one hook, from when it runs
-	Instances   int           // how many may exist at a time
-	HostCalls   int           // of one hook; by default Tick and Synchronize have more
-	State       string        // abi.StateNone or another state, if it is not to be the manifest's
+	Config    []byte // what the guest reads with config, at most MaxConfig bytes; not to be changed afterwards
+	Instances int    // how many may exist at a time
+	State     string // abi.StateNone or another state, if it is not to be the manifest's
 
-	TickHostCalls int           // of Tick and Synchronize; HostCalls if 0
-	TickFuel      int64         // of Tick; Fuel if 0
-	TickTimeout   time.Duration // of Tick; Timeout if 0
-	Max           abi.Limits    // the most that a manifest may ask for where the operator sets no limit; at least the default
+	Set         abi.Limits    // the limits that the operator sets, but for time; those of Tick are by default those of all hooks
+	Timeout     time.Duration // of one hook, from when it runs
+	TickTimeout time.Duration // of Tick; Timeout if 0
+	Max         abi.Limits    // the most that a manifest may ask for where the operator sets no limit; at least the default
 
 	// Granted is what the plugin may have of what it declares; abi.DefaultGrant() if 0.
 	Granted  abi.CapabilitySet
@@ -63,7 +55,7 @@ type PluginOptions struct {
 }
 
 func (o PluginOptions) withDefaults(e *Engine) PluginOptions {
-	o.Instances = cmp.Or(o.Instances, DefaultInstances)
+	o.Instances = cmp.Or(o.Instances, defaultInstances)
 	o.Granted = cmp.Or(o.Granted, abi.DefaultGrant())
 	if o.KV == nil {
 		o.KV = plugin.NewKV()
@@ -152,8 +144,7 @@ func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o
 		return nil, err
 	}
 	p := &guests{
-		id: id, observer: o.Observer, config: o.Config,
-		effectiveLimits: t, static: m.Manifest != nil, options: o, kv: o.KV, metrics: o.Metrics, features: o.Features, begin: o.start(),
+		id: id, effectiveLimits: t, static: m.Manifest != nil, options: o,
 		memory: &memoryBudget{of: e.memory}, perPlugin: newLimiter(e.running.allButOne()), slow: e.slow, running: e.running,
 		pages: m.Memory.Min, mutable: len(m.Mutable()),
 	}

@@ -51,12 +51,12 @@ func (a *allowances) of(hook abi.Hook) allowance {
 // interpreted gets less: what it may use at the most takes 0.3 s, as its slice takes a tenth of a millisecond.
 var (
 	usualLimits = abi.Limits{
-		Fuel: DefaultFuel, Memory: DefaultMemoryPages << 16, TimeMS: DefaultTimeout.Milliseconds(),
-		HostCalls: DefaultHostCalls, TickHostCalls: DefaultTickHostCalls,
-		TickFuel: DefaultTickFuel, TickTimeMS: DefaultTickTimeout.Milliseconds(),
+		Fuel: DefaultFuel, Memory: DefaultMemoryPages << 16, TimeMS: 500, HostCalls: 1000,
+		TickHostCalls: 20_000, // of the host in Tick and Synchronize: 15 of them for each of 1,300 containers
+		TickFuel:      DefaultTickFuel, TickTimeMS: 1000,
 	}
-	compiledStart    = allowance{500_000_000, fuel.MaxSlice, startTimeout, DefaultHostCalls}
-	interpretedStart = allowance{25_000_000, interpretedSlice, startTimeout, DefaultHostCalls}
+	compiledStart    = allowance{500_000_000, fuel.MaxSlice, startTimeout, int(usualLimits.HostCalls)}
+	interpretedStart = allowance{25_000_000, interpretedSlice, startTimeout, int(usualLimits.HostCalls)}
 )
 
 const interpretedSlice = 2_000
@@ -111,7 +111,7 @@ const (
 // serve begins the account of a guest's hook. Its time began when it was called, less what it
 // waited since: the chain knows that without another look at the clock.
 func (m *meter) serve(budget *plugin.Budget, g *guest, hook abi.Hook) {
-	m.allowance, m.limits, m.budget, m.tick = g.hooks.of(hook), &g.of.manifest.Limits, budget, hook == abi.Tick
+	m.allowance, m.limits, m.budget, m.tick = g.of.hooks.of(hook), &g.of.manifest.Limits, budget, hook == abi.Tick
 	m.start = budget.Running()
 }
 
@@ -179,7 +179,7 @@ func (m *meter) ended(ctx context.Context, took time.Duration) error {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return stopped(ctx)
 	case took >= m.time:
-		return &timeLimitError{limit: m.time, took: took, fuel: m.used(), remedy: m.timeRemedy()}
+		return &timeLimitError{limit: m.time, took: took, fuel: m.used(), remedy: m.remedy("time_ms", m.tick, m.time.Milliseconds())}
 	case m.budget.Err() != nil:
 		return fmt.Errorf("%w; it ran %v with %d units of fuel", m.budget.Err(), took.Round(time.Millisecond), m.used())
 	case ctx.Err() != nil:
@@ -219,34 +219,33 @@ func (m *meter) settle() error {
 
 // spent adds to the error of a call that used all its fuel what to do about it.
 func (m *meter) spent(err error) error {
-	remedy := m.remedy("limits.fuel", "limits.fuel", func(l *abi.Limits) bool { return l.Fuel == m.fuel })
-	if m.tick {
-		remedy = m.remedy("limits.tick-fuel", "limits.tick_fuel", func(l *abi.Limits) bool { return cmp.Or(l.TickFuel, l.Fuel) == m.fuel })
-	}
+	remedy := m.remedy("fuel", m.tick, m.fuel)
 	if remedy != "" {
 		remedy = ", or " + remedy
 	}
 	return &plugin.ClassError{Class: observe.ClassFuel, Err: fmt.Errorf("%w: the plugin may loop without end%s", err, remedy)}
 }
 
-func (m *meter) timeRemedy() string {
-	ms := m.time.Milliseconds()
-	if m.tick {
-		return m.remedy("tick-timeout", "limits.tick_time_ms", func(l *abi.Limits) bool { return cmp.Or(l.TickTimeMS, l.TimeMS) == ms })
-	}
-	return m.remedy("timeout", "limits.time_ms", func(l *abi.Limits) bool { return l.TimeMS == ms })
-}
-
-// remedy says which key raises a limit, the plugin's JSON's or its manifest's if that is as
-// low; "" if none does.
-func (m *meter) remedy(key, inManifest string, sets func(*abi.Limits) bool) string {
-	switch {
-	case m.limits == nil:
+// remedy says which key raises the limit that is held, which the manifest has under this key, or under that of Tick: the plugin's
+// JSON's, or the manifest's if that is as low; "" if none does.
+func (m *meter) remedy(key string, tick bool, held int64) string {
+	if m.limits == nil {
 		return ""
-	case sets(m.limits):
-		return "raise " + inManifest + " in its manifest"
 	}
-	return "raise " + key
+	var row plugin.Limit
+	asked := int64(0)
+	for _, l := range plugin.Limits { // that of Tick comes later
+		switch {
+		case l.Key == key:
+			row, asked = l, *l.Of(m.limits)
+		case tick && l.Key == "tick_"+key:
+			row, asked = l, cmp.Or(*l.Of(m.limits), asked)
+		}
+	}
+	if asked == held {
+		return "raise limits." + row.Key + " in its manifest"
+	}
+	return "raise " + row.File
 }
 
 // used is how much fuel the call has used, 0 if the guest is not metered.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -116,7 +117,7 @@ func TestFuelIsExact(t *testing.T) {
 		with := func(fuel int64) error {
 			ev := newEvent()
 			adj := plugin.NewAdjustment(ev.Hook(), v2{})
-			err := load(t, e, "repeat", PluginOptions{Fuel: fuel, Config: []byte("now")}).Call(t.Context(), nil, ev, adj)
+			err := load(t, e, "repeat", PluginOptions{Set: abi.Limits{Fuel: fuel}, Config: []byte("now")}).Call(t.Context(), nil, ev, adj)
 			var calls int64
 			if used[fuel], calls = adj.Used(); err == nil && calls != 900 {
 				t.Errorf("interpreter %v: %d host calls are counted, want 900", interpret, calls)

@@ -11,18 +11,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/schema"
 )
 
-// SetLimits sets the limits that an operator gives a plugin. Those that are 0 stay. None is
-// above the most that package plugin has for it.
-func (o *PluginOptions) SetLimits(l abi.Limits) {
-	o.Fuel = cmp.Or(l.Fuel, o.Fuel)
-	o.MemoryPages = cmp.Or(pagesOf(l.Memory), o.MemoryPages)
-	o.Timeout = cmp.Or(time.Duration(l.TimeMS)*time.Millisecond, o.Timeout)
-	o.HostCalls = cmp.Or(int(l.HostCalls), o.HostCalls)
-	o.TickHostCalls = cmp.Or(int(l.TickHostCalls), o.TickHostCalls)
-	o.TickFuel = cmp.Or(l.TickFuel, o.TickFuel)
-	o.TickTimeout = cmp.Or(time.Duration(l.TickTimeMS)*time.Millisecond, o.TickTimeout)
-}
-
 // pagesOf returns how many pages of memory a number of bytes needs.
 func pagesOf(bytes int64) uint32 { return uint32((bytes + 1<<16 - 1) >> 16) }
 
@@ -64,11 +52,10 @@ func (o *PluginOptions) negotiate(m *abi.Manifest) (effectiveLimits, error) {
 
 // given are the limits that the operator set for the plugin; 0 where there is none.
 func (o *PluginOptions) given() abi.Limits {
-	return abi.Limits{
-		Fuel: o.Fuel, Memory: int64(o.MemoryPages) << 16, TimeMS: milliseconds(o.Timeout),
-		HostCalls: int64(o.HostCalls), TickHostCalls: int64(cmp.Or(o.TickHostCalls, o.HostCalls)),
-		TickFuel: cmp.Or(o.TickFuel, o.Fuel), TickTimeMS: milliseconds(cmp.Or(o.TickTimeout, o.Timeout)),
-	}
+	l := o.Set
+	l.TickHostCalls, l.TickFuel = cmp.Or(l.TickHostCalls, l.HostCalls), cmp.Or(l.TickFuel, l.Fuel)
+	l.TimeMS, l.TickTimeMS = milliseconds(o.Timeout), milliseconds(cmp.Or(o.TickTimeout, o.Timeout))
+	return l
 }
 
 // milliseconds rounds up.

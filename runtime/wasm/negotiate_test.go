@@ -185,13 +185,13 @@ func TestLimits(t *testing.T) {
 			o                   PluginOptions
 		}{
 			{"loop", `"fuel":500000`, "units of fuel, its limit is 500000", PluginOptions{Timeout: time.Minute}},
-			{"loop", `"fuel":500000`, "units of fuel, its limit is 500000", PluginOptions{Timeout: time.Minute, Fuel: 600_000}},
+			{"loop", `"fuel":500000`, "units of fuel, its limit is 500000", PluginOptions{Set: abi.Limits{Fuel: 600_000}, Timeout: time.Minute}},
 			{"loop", fmt.Sprintf(`"fuel":%d`, above), fmt.Sprintf("units of fuel, its limit is %d", above),
 				PluginOptions{Timeout: time.Minute, Max: abi.Limits{Fuel: int64(above)}}},
-			{"loop", `"time_ms":30`, "ran longer than its time limit of 30ms", PluginOptions{Fuel: 1 << 60}},
-			{"loop", `"time_ms":600`, "ran longer than its time limit of 600ms", PluginOptions{Fuel: 1 << 60, Max: abi.Limits{TimeMS: 700}}},
+			{"loop", `"time_ms":30`, "ran longer than its time limit of 30ms", PluginOptions{Set: abi.Limits{Fuel: 1 << 60}}},
+			{"loop", `"time_ms":600`, "ran longer than its time limit of 600ms", PluginOptions{Set: abi.Limits{Fuel: 1 << 60}, Max: abi.Limits{TimeMS: 700}}},
 			{"host-call-flood", `"host_calls":7`, "called the host more than 7 times: raise limits.host_calls in its manifest", PluginOptions{}},
-			{"host-call-flood", `"host_calls":7`, "called the host more than 7 times", PluginOptions{HostCalls: 9}},
+			{"host-call-flood", `"host_calls":7`, "called the host more than 7 times", PluginOptions{Set: abi.Limits{HostCalls: 9}}},
 			{"host-call-flood", `"host_calls":3000`, "called the host more than 3000 times", PluginOptions{Max: abi.Limits{HostCalls: 3000}}},
 		} {
 			p := loadModule(t, e, manifested(t, tt.guest, `,"limits":{`+tt.limits+`}`), tt.o)
@@ -212,12 +212,12 @@ func TestTickCallsOfManifest(t *testing.T) {
 		{`"host_calls":30`, "called the host more than 30 times: raise limits.tick_host_calls in its manifest", PluginOptions{}},
 		{`"host_calls":30,"tick_host_calls":40`, "called the host more than 40 times: raise limits.tick_host_calls in its manifest", PluginOptions{}},
 		{`"tick_host_calls":25000`, "called the host more than 25000 times", PluginOptions{Max: abi.Limits{TickHostCalls: 30_000}}},
-		{`"fuel":100000`, "called the host more than 50 times: raise limits.tick-host-calls", PluginOptions{HostCalls: 40, TickHostCalls: 50}},
-		{`"host_calls":45`, "called the host more than 40 times", PluginOptions{HostCalls: 50, TickHostCalls: 40}},
+		{`"fuel":100000`, "called the host more than 50 times: raise limits.tick-host-calls", PluginOptions{Set: abi.Limits{HostCalls: 40, TickHostCalls: 50}}},
+		{`"host_calls":45`, "called the host more than 40 times", PluginOptions{Set: abi.Limits{HostCalls: 50, TickHostCalls: 40}}},
 	} {
 		ev := newEvent()
 		ev.hook = abi.Tick
-		tt.o.Fuel = 20_000_000 // for 25,000 calls
+		tt.o.Set.Fuel = 20_000_000 // for 25,000 calls
 		_, err := callPlugin(t.Context(), loadModule(t, e, manifested(t, "host-call-flood", `,"limits":{`+tt.limits+`}`), tt.o), ev)
 		wantError(t, err, tt.want)
 	}
@@ -238,8 +238,8 @@ func TestManifestAboveTheMaximum(t *testing.T) {
 		{`"host_calls":5001`, "limits.host_calls is 5001, above the maximum of 5000: raise the setting max-plugin-host-calls, or set limits.host-calls in", PluginOptions{Max: most}},
 		{`"tick_host_calls":20001`, "limits.tick_host_calls is 20001, above the maximum of 20000: raise the setting max-plugin-host-calls", PluginOptions{Max: most}}, // the default is more
 		{fmt.Sprintf(`"fuel":%d`, DefaultFuel+1), fmt.Sprintf("limits.fuel is %d, above the maximum of %d", DefaultFuel+1, DefaultFuel), PluginOptions{}},
-		{`"fuel":700000`, "limits.fuel is 700000, above the maximum of 600000: raise limits.fuel in the plugin's JSON", PluginOptions{Fuel: 600_000, Max: most}},
-		{`"host_calls":10,"tick_host_calls":11`, "limits.tick_host_calls is 11, above the maximum of 10: raise limits.tick-host-calls in", PluginOptions{HostCalls: 10, Max: most}},
+		{`"fuel":700000`, "limits.fuel is 700000, above the maximum of 600000: raise limits.fuel in the plugin's JSON", PluginOptions{Set: abi.Limits{Fuel: 600_000}, Max: most}},
+		{`"host_calls":10,"tick_host_calls":11`, "limits.tick_host_calls is 11, above the maximum of 10: raise limits.tick-host-calls in", PluginOptions{Set: abi.Limits{HostCalls: 10}, Max: most}},
 		{`"time_ms":60001`, "limits.time_ms is 60001, above the maximum of 60000: no setting allows more", PluginOptions{Max: most}},
 	} {
 		module := manifested(t, "quota", `,"limits":{`+tt.limits+`}`)
@@ -266,7 +266,7 @@ func TestMemoryLimitOfManifest(t *testing.T) {
 
 	exported := bytes.Replace(wat(t, "alloc"), []byte(`["PreRunPodSandbox","PreCreateContainer","PostStopContainer"]`), []byte(`["PreCreateContainer"],          "limits":{"memory":50331648}`), 1)
 	for _, raised := range [][]byte{manifested(t, "alloc", `,"limits":{"memory":50331648}`), exported} {
-		p = loadModule(t, e, raised, PluginOptions{Fuel: 20_000_000, Max: abi.Limits{Memory: 64 << 20}})
+		p = loadModule(t, e, raised, PluginOptions{Set: abi.Limits{Fuel: 20_000_000}, Max: abi.Limits{Memory: 64 << 20}})
 		_, err = callPlugin(t.Context(), p, newEvent())
 		wantError(t, err, "its memory has 48 MiB, its limit is 48 MiB: raise limits.memory in its manifest")
 		_, err = e.Load(t.Context(), "p", raised, PluginOptions{})
@@ -283,17 +283,6 @@ func TestMemoryLimitOfManifest(t *testing.T) {
 	wantError(t, m.cap(1<<16), "it needs 2 pages (0.125 MiB) of memory to start with, its limit is 1 (0.0625 MiB)")
 	if err := m.cap(3 << 16); err != nil || m.Reallocate(3<<16) == nil || m.Reallocate(4<<16) != nil {
 		t.Errorf("a lower limit does not hold: %v", err)
-	}
-}
-
-func TestSetLimits(t *testing.T) {
-	var o PluginOptions
-	o.SetLimits(abi.Limits{Fuel: 7, Memory: 65537, TimeMS: 100, HostCalls: 9, TickHostCalls: 8})
-	if o.Fuel != 7 || o.MemoryPages != 2 || o.Timeout != 100*time.Millisecond || o.HostCalls != 9 || o.TickHostCalls != 8 {
-		t.Errorf("got %+v", o)
-	}
-	if o.SetLimits(abi.Limits{}); o.Fuel != 7 || o.MemoryPages != 2 {
-		t.Errorf("no limits changed something: %+v", o)
 	}
 }
 

@@ -22,14 +22,9 @@ const (
 // output takes what a guest logs and prints in one call to the observer: each line
 // printable, all of them bounded. What is over the bound is counted and dropped.
 type output struct {
-	observer observe.Observer
-	plugin   string
-	event    plugin.Event // nil outside hooks
-	adj      *plugin.Adjustment
-	export   string
-	budget   int
-	full     bool // budget did not suffice for a line
-	dropped  int  // bytes
+	budget  int
+	full    bool // budget did not suffice for a line
+	dropped int  // bytes
 
 	streams [2]stream // stdout and stderr
 	tail    []string
@@ -40,11 +35,11 @@ type output struct {
 type stream struct{ partial []byte }
 
 // about names the call: the hook with its object, or the export.
-func (o *output) about() (hook abi.Hook, export string, about observe.Object) {
-	if o.event == nil {
-		return 0, o.export, about
+func (c *call) about() (hook abi.Hook, export string, about observe.Object) {
+	if hook = c.event.Hook(); hook == 0 {
+		return 0, c.export, about
 	}
-	return o.event.Hook(), "", observe.ObjectOf(o.event)
+	return hook, "", observe.ObjectOf(c.event)
 }
 
 // streamLevels are the levels of stdout and stderr.
@@ -55,12 +50,13 @@ func log(ctx context.Context, f *frame) int64 {
 	level := observe.Level(min(max(f.i32(0), abi.LogDebug), abi.LogError))
 	text := f.bytes(1)
 	f.moved += min(len(text), maxLine)
-	f.output.say(ctx, level, text)
+	f.say(ctx, level, text)
 	return 0
 }
 
 // say gives one line to the observer, and charges for it also if nobody wants to see it.
-func (o *output) say(ctx context.Context, level observe.Level, text []byte) {
+func (c *call) say(ctx context.Context, level observe.Level, text []byte) {
+	o := &c.output
 	kept := text[:min(len(text), maxLine)]
 	if o.full = o.full || o.budget < len(kept)+lineCost; o.full {
 		o.dropped += len(text)
@@ -68,17 +64,18 @@ func (o *output) say(ctx context.Context, level observe.Level, text []byte) {
 	}
 	o.budget -= len(kept) + lineCost
 	o.dropped += len(text) - len(kept)
-	if len(kept) > 0 && o.observer.Wants(observe.KindPluginLog(level)) {
-		hook, export, about := o.about()
-		o.observer.Observe(ctx, &observe.PluginLog{
-			Level: level, Plugin: o.plugin, Hook: hook, Function: export, Object: about, Text: sanitize(o.adj, text, maxLine),
+	if len(kept) > 0 && c.observer().Wants(observe.KindPluginLog(level)) {
+		hook, export, about := c.about()
+		c.observer().Observe(ctx, &observe.PluginLog{
+			Level: level, Plugin: c.of.id, Hook: hook, Function: export, Object: about, Text: sanitize(c.adj, text, maxLine),
 		})
 	}
 }
 
 // write takes bytes that were written to stdout (0) or stderr (1). When no more
 // will be logged it looks at the end only, for the error that may follow.
-func (o *output) write(ctx context.Context, n int, b []byte) {
+func (c *call) write(ctx context.Context, n int, b []byte) {
+	o := &c.output
 	s := &o.streams[n]
 	if most := tailLines * maxTail; o.full && len(b) > most {
 		_, last, _ := bytes.Cut(b[len(b)-most:], []byte("\n")) // what has no beginning may be half a secret
@@ -96,7 +93,7 @@ func (o *output) write(ctx context.Context, n int, b []byte) {
 		s.partial = append(s.partial, line[:room]...)
 		o.dropped += len(line) - room
 		if ended {
-			o.end(ctx, n)
+			c.end(ctx, n)
 		}
 		b = rest
 	}
@@ -109,17 +106,19 @@ func sanitize(adj *plugin.Adjustment, b []byte, limit int) string {
 }
 
 // end gives a stream's line to the observer.
-func (o *output) end(ctx context.Context, n int) {
+func (c *call) end(ctx context.Context, n int) {
+	o := &c.output
 	s := &o.streams[n]
-	o.remember(s.partial)
-	o.say(ctx, streamLevels[n], s.partial)
+	c.remember(s.partial)
+	c.say(ctx, streamLevels[n], s.partial)
 	s.partial = s.partial[:0]
 }
 
 // remember keeps the last lines for the error that may follow, but nothing of
 // the stack trace that Go prints after its reason.
-func (o *output) remember(line []byte) {
-	text := sanitize(o.adj, line, maxTail)
+func (c *call) remember(line []byte) {
+	o := &c.output
+	text := sanitize(c.adj, line, maxTail)
 	if strings.HasPrefix(text, "goroutine ") || text == "runtime stack:" {
 		o.traced = true
 	}
@@ -131,16 +130,17 @@ func (o *output) remember(line []byte) {
 }
 
 // finish gives the rest to the observer, and how much was dropped.
-func (o *output) finish(ctx context.Context) {
+func (c *call) finish(ctx context.Context) {
+	o := &c.output
 	for n := range o.streams {
 		if len(o.streams[n].partial) > 0 {
-			o.end(ctx, n)
+			c.end(ctx, n)
 		}
 	}
 	if o.dropped > 0 {
-		hook, export, about := o.about()
-		o.observer.Observe(ctx, &observe.PluginLogCut{
-			Plugin: o.plugin, Hook: hook, Function: export, Object: about, DroppedBytes: o.dropped,
+		hook, export, about := c.about()
+		c.observer().Observe(ctx, &observe.PluginLogCut{
+			Plugin: c.of.id, Hook: hook, Function: export, Object: about, DroppedBytes: o.dropped,
 		})
 		o.dropped = 0
 	}

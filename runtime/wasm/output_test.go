@@ -8,12 +8,12 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// newOutput returns the output of a hook of a plugin that may read the secret.
-func newOutput(t *testing.T, log *record) *output {
+// newOutput returns the call of a hook of a plugin that may read the secret.
+func newOutput(t *testing.T, log *record) *call {
 	ev := newEvent()
 	ev.maps[slot{abi.Container, abi.ContainerEnv}]["PASSWORD"] = secret
-	return &output{
-		observer: log.logger(), event: ev, budget: maxOutput,
+	return &call{
+		of: &guests{options: PluginOptions{Observer: log.logger()}}, event: ev, output: output{budget: maxOutput},
 		adj: (&plugin.Member{Capabilities: abi.CapabilitySetOf(abi.Env)}).NewAdjustment(ev, nil),
 	}
 }
@@ -28,7 +28,7 @@ func TestPrintedSecrets(t *testing.T) {
 			o.write(t.Context(), 1, []byte(b))
 		}
 		o.finish(t.Context())
-		if got := logged.String() + o.printed(); strings.Contains(got, secret[:4]) || strings.Contains(got, secret[len(secret)-4:]) {
+		if got := logged.String() + o.output.printed(); strings.Contains(got, secret[:4]) || strings.Contains(got, secret[len(secret)-4:]) {
 			t.Fatalf("after %d letters it is logged as %.300q", at, got[strings.Index(got, "xx")+at-40:])
 		}
 		if got := logged.String(); !strings.Contains(got, "text=\"next line\"") || strings.Count(got, "msg=\"plugin log\"") != 2 {
@@ -44,11 +44,11 @@ func TestPrintedSecretsBeyondTheBound(t *testing.T) {
 	for kept := range len(secret) + 1 {
 		o := newOutput(t, &record{})
 		o.write(t.Context(), 0, []byte("begun "+secret[:len(secret)/2]))
-		o.full = true
+		o.output.full = true
 		line := secret + strings.Repeat("x", most-kept-len("\nreason\n")) + "\nreason\n"
 		o.write(t.Context(), 0, []byte(strings.Repeat("y", most)+line))
 		o.finish(t.Context())
-		if got, want := o.printed(), " (it printed: reason)"; got != want {
+		if got, want := o.output.printed(), " (it printed: reason)"; got != want {
 			t.Fatalf("with %d bytes of the secret got %.300q, want %q", kept, got, want)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // txn is what the call writes to the plugin's values.
 func (c *call) txn() *plugin.Txn {
 	if c.kv == nil {
-		c.kv = c.of.kv.Begin()
+		c.kv = c.of.options.KV.Begin()
 	}
 	return c.kv
 }
@@ -43,13 +43,13 @@ func metric(_ context.Context, f *frame, name string) int64 {
 	if f.adj.MayReadSecrets() && len(name) <= plugin.MaxSeriesName {
 		name = f.adj.Redact(name)
 	}
-	return int64(f.of.metrics.Update(f.i32(0), name, int64(f.stack[3])))
+	return int64(f.of.options.Metrics.Update(f.i32(0), name, int64(f.stack[3])))
 }
 
 // logLevel returns the lowest level that is kept, one above the highest if none is.
 func logLevel(_ context.Context, f *frame) int64 {
 	for level := observe.Debug; level <= observe.Error; level++ {
-		if f.output.observer.Wants(observe.KindPluginLog(level)) {
+		if f.observer().Wants(observe.KindPluginLog(level)) {
 			return int64(level)
 		}
 	}
@@ -70,7 +70,7 @@ func random(_ context.Context, f *frame) int64 {
 }
 
 func feature(_ context.Context, f *frame) int64 {
-	for _, has := range f.of.features {
+	for _, has := range f.of.options.Features {
 		if has == abi.Feature(f.i32(0)) {
 			return 1
 		}

@@ -107,7 +107,7 @@ func (f *profiled) Abort(ctx context.Context, m api.Module, d api.FunctionDefini
 // hookOf returns the call of a hook, nil for other calls of a guest.
 func hookOf(ctx context.Context) *call {
 	f, _ := frameOf(ctx)
-	if f.output.event == nil {
+	if f.event.Hook() == 0 {
 		return nil
 	}
 	return f.call

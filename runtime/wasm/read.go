@@ -127,7 +127,7 @@ func (f *frame) handles(i int, list []abi.Object, errno abi.Errno) int64 {
 	return answer(f, i, f.scratch, errno)
 }
 
-func config(_ context.Context, f *frame) int64 { return answer(f, 0, f.config, abi.OK) }
+func config(_ context.Context, f *frame) int64 { return answer(f, 0, f.of.options.Config, abi.OK) }
 
 // now returns the event's time in nanoseconds since the Unix epoch, or 0 if
 // there is no event yet. It stands still during a call.

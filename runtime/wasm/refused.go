@@ -19,7 +19,7 @@ func (f *frame) refused(ctx context.Context, errno abi.Errno) {
 	if why == nil && errno == abi.NotFound {
 		return
 	}
-	target, wanted := "", f.output.observer.Wants(observe.KindHostCallRefused)
+	target, wanted := "", f.observer().Wants(observe.KindHostCallRefused)
 	if why == nil || wanted {
 		target = f.target()
 	}
@@ -37,9 +37,9 @@ func (f *frame) refused(ctx context.Context, errno abi.Errno) {
 	if why.Reason != "" {
 		text += ": " + f.adj.Sanitize(why.Reason, maxReason)
 	}
-	hook, _, about := f.output.about()
-	f.output.observer.Observe(ctx, &observe.HostCallRefused{
-		Plugin: f.id, Hook: hook, Object: about, Function: f.name, Target: target, Err: text,
+	hook, _, about := f.about()
+	f.observer().Observe(ctx, &observe.HostCallRefused{
+		Plugin: f.of.id, Hook: hook, Object: about, Function: f.name, Target: target, Err: text,
 	})
 }
 

@@ -49,7 +49,7 @@ func TestFailureHasTheHostsReason(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newCaller(t, ev, PluginOptions{Granted: granted})
 			adj := (&plugin.Member{Capabilities: granted, Rights: rights}).NewAdjustment(ev, v2{})
-			c.c.adj, c.c.output.adj = adj, adj
+			c.c.adj = adj
 			c.wantErrno(tt.errno, tt.call, tt.args...)
 			c.c.reason = "it did not work"
 			want := "failed: it did not work"

@@ -105,7 +105,7 @@ func fdWrite(ctx context.Context, f *frame) int64 {
 	for i := range min(n, maxVectors) {
 		vector := f.region(vectors+8*i, 8)
 		b := f.region(binary.LittleEndian.Uint32(vector), binary.LittleEndian.Uint32(vector[4:]))
-		f.output.write(ctx, int(fd-1), b)
+		f.write(ctx, int(fd-1), b)
 		total += uint32(len(b))
 		f.moved += len(b)
 	}
