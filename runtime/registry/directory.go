@@ -64,12 +64,13 @@ func (d Dirs) sources() (all []source) {
 type files struct {
 	text    func(t trust, path string) ([]byte, error)   // a JSON file
 	sum     func(path string) (digest string, err error) // a module
-	trusted func(path string) error                      // whether a file may say what runs in the proxy
+	trusted func(path string) error                      // whether a file may say what runs in the proxy: fewer may than register a process
 }
 
 // present reads the files as they are now.
 func present() files {
-	return files{func(t trust, path string) ([]byte, error) { return t.readAll(path, maxJSON) }, pluginFiles.digest, trusted}
+	text := func(t trust, path string) ([]byte, error) { return t.readAll(path, maxJSON) }
+	return files{text, pluginFiles.digest, pluginFiles.trusted}
 }
 
 // reading is what a directory holds at one moment.

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -94,41 +93,21 @@ func (t trust) checkTarget(path string) error {
 	return t.checkWay(path)
 }
 
-// maxLinks is how many links a path may have, as for Linux.
-const maxLinks = 40
-
 // checkWay judges the directories on the way to path, links followed: who can write to
 // one can put something else in the place of what is below. Where only owners can do that, as in
 // /tmp, others may write.
 func (t trust) checkWay(path string) error {
-	at, rest, links := "/", split(path), 0
-	for len(rest) > 0 {
-		info, err := os.Stat(at)
+	_, err := walk(path, func(dir, _ string) error {
+		info, err := os.Stat(dir)
 		if err == nil {
 			err = t.checkParent(info)
 		}
 		if err != nil {
-			return fmt.Errorf("lies below %s, which %w", plugin.Name(at), regular.Cause(err))
+			return fmt.Errorf("lies below %s, which %w", plugin.Name(dir), regular.Cause(err))
 		}
-		at, rest = filepath.Join(at, rest[0]), rest[1:]
-		target, err := os.Readlink(at)
-		if err != nil {
-			continue // it is no link
-		}
-		if links++; links > maxLinks {
-			return regular.Cause(syscall.ELOOP)
-		}
-		rest = append(split(target), rest...)
-		if at = filepath.Dir(at); filepath.IsAbs(target) {
-			at = "/"
-		}
-	}
-	return nil
-}
-
-// split returns the names of a path.
-func split(path string) []string {
-	return strings.FieldsFunc(filepath.Clean(path), func(r rune) bool { return r == filepath.Separator })
+		return nil
+	})
+	return err
 }
 
 // checkParent judges a directory above those that are read.

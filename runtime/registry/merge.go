@@ -58,7 +58,12 @@ func merge(good map[string]Description, sources []source) (list []Description, p
 		problems = append(problems, r.problems...)
 		if r.failed != nil {
 			problems = append(problems, r.failed)
-			r.found = s.known(good, r.failed)
+			r.found = nil
+			for _, d := range good { // as far as the plugins of the directory were known
+				if filepath.Dir(d.File) == s.dir {
+					r.found = append(r.found, Description{ID: d.ID, File: d.File, Module: d.Module, Problem: r.failed})
+				}
+			}
 		}
 		for _, d := range unnamed(r.found, good) {
 			wanted[d.ID] = append(wanted[d.ID], d)
@@ -86,16 +91,6 @@ func merge(good map[string]Description, sources []source) (list []Description, p
 	return list, problems
 }
 
-// known are the plugins of the directory, which cannot be read, as far as they were known.
-func (s source) known(good map[string]Description, failed error) (list []Description) {
-	for _, d := range good {
-		if filepath.Dir(d.File) == s.dir {
-			list = append(list, Description{ID: d.ID, File: d.File, Module: d.Module, Problem: failed})
-		}
-	}
-	return list
-}
-
 // unnamed leaves out the modules that another file of the directory names: they are plugins by that
 // file, also while it is bad or switched off.
 func unnamed(found []Description, good map[string]Description) (rest []Description) {
@@ -109,14 +104,6 @@ func unnamed(found []Description, good map[string]Description) (rest []Descripti
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(found), func(d Description) bool { return d.Module == "" && named[d.File] })
-}
-
-func byID(list []Description) map[string]Description {
-	m := make(map[string]Description, len(list))
-	for _, d := range list {
-		m[d.ID] = d
-	}
-	return m
 }
 
 // claim ranks the descriptions that want one id: first that of the file that had it last, then a good one. A

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
@@ -59,14 +60,18 @@ func (s *settings) readNamed(err error, f files) Description {
 
 // checkModule refuses what means nothing for a module.
 func (s *settings) checkModule(module string) error {
-	_, unknown := hookSet(s.hooks)
+	_, wrong := hookSet(s.hooks)
 	switch {
 	case s.Endpoint != "":
 		return fmt.Errorf("remote-endpoint: %s beside it is a plugin too; one of the two must go", plugin.Name(module))
 	case s.Module != "" && s.Module != module:
 		return fmt.Errorf("wasm-module: %s beside it is a plugin too; one of the two must go", plugin.Name(module))
-	case len(unknown) > 0:
-		return unknownHook(unknown[0])
+	case len(wrong) > 0:
+		var names []string
+		for _, info := range abi.Hooks {
+			names = append(names, info.Name)
+		}
+		return fmt.Errorf("runtime-hooks: %w", unknown("hook", wrong[0], names))
 	}
 	return nil
 }
@@ -130,10 +135,6 @@ func sumOf(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
-
-// trusted judges a file or directory, and the directories above it, by the rules of the
-// plugin directory: more people may register a process than may say what runs in the proxy.
-func trusted(path string) error { return pluginFiles.trusted(path) }
 
 // trusted judges a file or directory, and the directories above it.
 func (t trust) trusted(path string) error {

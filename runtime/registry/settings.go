@@ -280,12 +280,3 @@ func unknown(kind, name string, known []string) error {
 	}
 	return fmt.Errorf("unknown %s %.64q; known are %s", kind, name, strings.Join(known, ", "))
 }
-
-// unknownHook refuses a name in runtime-hooks.
-func unknownHook(name string) error {
-	var names []string
-	for _, info := range abi.Hooks {
-		names = append(names, info.Name)
-	}
-	return fmt.Errorf("runtime-hooks: %w", unknown("hook", name, names))
-}

@@ -81,7 +81,10 @@ func (w *Watcher) Run(ctx context.Context, changed func(List)) {
 
 // settled leaves a plugin as it was whose files are bad and may be half written.
 func (w *Watcher) settled(list List) List {
-	had := byID(w.list.Plugins)
+	had := map[string]Description{}
+	for _, d := range w.list.Plugins {
+		had[d.ID] = d
+	}
 	list.Plugins = slices.DeleteFunc(list.Plugins, func(d Description) bool {
 		_, known := had[d.ID]
 		return w.unsettled(d) && !known

@@ -4,6 +4,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
 // ways are the names of interest in directories, which are paths without links. In a directory whose set is nil every name is.
@@ -39,33 +43,54 @@ func waysTo(sources []source) (w ways, missing []string) {
 // follow adds the names on the way to path, links followed, and returns the path without links; "" if it leads
 // nowhere.
 func (w ways) follow(path string) string {
+	whole, _ := walk(path, func(dir, name string) error {
+		if set, known := w[dir]; !known {
+			w[dir] = map[string]bool{name: true}
+		} else if set != nil {
+			set[name] = true
+		}
+		return nil
+	})
+	return whole
+}
+
+// maxLinks is how many links a path may have, as for Linux.
+const maxLinks = 40
+
+// walk goes from the root to path, links followed, and shows each directory with the name that is next. It returns the path
+// without links, or the first error: that of show, or of a name that leads nowhere.
+func walk(path string, show func(dir, name string) error) (string, error) {
 	at, rest, links := "/", split(path), 0
 	for len(rest) > 0 {
-		if set, known := w[at]; !known {
-			w[at] = map[string]bool{rest[0]: true}
-		} else if set != nil {
-			set[rest[0]] = true
+		if err := show(at, rest[0]); err != nil {
+			return "", err
 		}
-		next := filepath.Join(at, rest[0])
-		rest = rest[1:]
-		info, err := os.Lstat(next)
+		at, rest = filepath.Join(at, rest[0]), rest[1:]
+		info, err := os.Lstat(at)
 		if err != nil {
-			return ""
+			return "", regular.Cause(err)
 		}
 		if info.Mode()&fs.ModeSymlink == 0 {
-			at = next
 			continue
 		}
-		target, err := os.Readlink(next)
-		if links++; err != nil || links > maxLinks {
-			return ""
+		target, err := os.Readlink(at)
+		if links++; links > maxLinks {
+			err = syscall.ELOOP
+		}
+		if err != nil {
+			return "", regular.Cause(err)
 		}
 		rest = append(split(target), rest...)
-		if filepath.IsAbs(target) {
+		if at = filepath.Dir(at); filepath.IsAbs(target) {
 			at = "/"
 		}
 	}
-	return at
+	return at, nil
+}
+
+// split returns the names of a path.
+func split(path string) []string {
+	return strings.FieldsFunc(filepath.Clean(path), func(r rune) bool { return r == filepath.Separator })
 }
 
 // concerns reports whether a change of a path may be one of the files.
