@@ -22,17 +22,30 @@ type Limit struct {
 	Setting string // what a manifest may ask for if the plugin's JSON does not say
 	Max     int64
 	Of      func(*abi.Limits) *int64
+	OfAll   func(*abi.Limits) *int64 // of a limit of Tick, that of all hooks, which holds where it is 0 itself; nil of others
 }
 
 // Limits is the table of limits, in the order of abi.Limits.
 var Limits = []Limit{
-	{"fuel", "limits.fuel", "max-plugin-fuel", MaxFuel, func(l *abi.Limits) *int64 { return &l.Fuel }},
-	{"memory", "limits.memory", "max-plugin-memory", MaxMemory, func(l *abi.Limits) *int64 { return &l.Memory }},
-	{"time_ms", "timeout", "max-plugin-timeout", MaxTimeout.Milliseconds(), func(l *abi.Limits) *int64 { return &l.TimeMS }},
-	{"host_calls", "limits.host-calls", "max-plugin-host-calls", MaxHostCalls, func(l *abi.Limits) *int64 { return &l.HostCalls }},
-	{"tick_host_calls", "limits.tick-host-calls", "max-plugin-host-calls", MaxHostCalls, func(l *abi.Limits) *int64 { return &l.TickHostCalls }},
-	{"tick_fuel", "limits.tick-fuel", "max-plugin-fuel", MaxFuel, func(l *abi.Limits) *int64 { return &l.TickFuel }},
-	{"tick_time_ms", "tick-timeout", "max-plugin-timeout", MaxTimeout.Milliseconds(), func(l *abi.Limits) *int64 { return &l.TickTimeMS }},
+	{"fuel", "limits.fuel", "max-plugin-fuel", MaxFuel, fuel, nil},
+	{"memory", "limits.memory", "max-plugin-memory", MaxMemory, func(l *abi.Limits) *int64 { return &l.Memory }, nil},
+	{"time_ms", "timeout", "max-plugin-timeout", MaxTimeout.Milliseconds(), timeMS, nil},
+	{"host_calls", "limits.host-calls", "max-plugin-host-calls", MaxHostCalls, hostCalls, nil},
+	{"tick_host_calls", "limits.tick-host-calls", "max-plugin-host-calls", MaxHostCalls, func(l *abi.Limits) *int64 { return &l.TickHostCalls }, hostCalls},
+	{"tick_fuel", "limits.tick-fuel", "max-plugin-fuel", MaxFuel, func(l *abi.Limits) *int64 { return &l.TickFuel }, fuel},
+	{"tick_time_ms", "tick-timeout", "max-plugin-timeout", MaxTimeout.Milliseconds(), func(l *abi.Limits) *int64 { return &l.TickTimeMS }, timeMS},
+}
+
+func fuel(l *abi.Limits) *int64      { return &l.Fuel }
+func timeMS(l *abi.Limits) *int64    { return &l.TimeMS }
+func hostCalls(l *abi.Limits) *int64 { return &l.HostCalls }
+
+// Value is what limits say of this one.
+func (l Limit) Value(of *abi.Limits) int64 {
+	if v := *l.Of(of); v != 0 || l.OfAll == nil {
+		return v
+	}
+	return *l.OfAll(of)
 }
 
 // Overrun is the error of a manifest that asks for more of a limit than it may have.

@@ -23,7 +23,6 @@ type callContext struct {
 // frameKey is the key of a callContext's one value.
 type frameKey struct{}
 
-// Value implements context.Context.
 func (c *callContext) Value(key any) any {
 	if key == (frameKey{}) {
 		return c.frame
@@ -71,7 +70,9 @@ func (g *guest) newCall(ctx context.Context, export string, budget *plugin.Budge
 		c.event, c.adj, c.time = plugin.NoEvent{}, plugin.NewAdjustment(0, nil), time.Unix(0, 0)
 	} else {
 		c.time = ev.Time()
-		c.meter.serve(budget, g, ev.Hook())
+		hook, m := ev.Hook(), &c.meter
+		m.allowance, m.limits, m.budget, m.tick = g.of.hooks.of(hook), &g.of.manifest.Limits, budget, hook == abi.Tick
+		m.start = budget.Running() // when the guest was called, less what it waited since: without another look at the clock
 	}
 	return c
 }

@@ -91,10 +91,3 @@ func (p *guests) isSlow() bool {
 	last := p.lastSlow.Load()
 	return last != 0 && time.Since(time.Unix(0, last)) < slowFor
 }
-
-// judge notes whether a call was slow, as far as anybody looked at the clock in it.
-func (p *guests) judge(m *meter) {
-	if !m.seen.IsZero() && m.seen.Sub(m.start) > slowCall {
-		p.lastSlow.Store(m.seen.UnixNano())
-	}
-}

@@ -51,7 +51,9 @@ func (g *guest) enter(ctx context.Context, c *call, f api.Function, argument uin
 	if err = f.CallWithStack(g.during(ctx, c), g.stack[:]); err == nil {
 		err = c.meter.settle()
 	}
-	g.of.judge(&c.meter)
+	if m := &c.meter; !m.seen.IsZero() && m.seen.Sub(m.start) > slowCall { // as far as anybody looked at the clock
+		g.of.lastSlow.Store(m.seen.UnixNano())
+	}
 	g.broken = err != nil && (c.meter.overflowed() || strings.Contains(err.Error(), "wasm error: stack overflow"))
 	if g.trapped = err != nil; g.trapped {
 		return 0, g.blame(c.explain(ctx, err))
@@ -73,7 +75,7 @@ func (g *guest) blame(err error) error {
 	switch {
 	case g.memory.denied != nil:
 		return fmt.Errorf("%w; it asked for memory: %w", err, g.memory.denied)
-	case strings.Contains(err.Error(), outOfBounds) && g.stackEnded():
+	case strings.Contains(err.Error(), "out of bounds memory access") && g.stackEnded():
 		return fmt.Errorf("%w; its first global, where Rust, C and TinyGo keep the stack pointer, points outside its memory: "+
 			"it seems to have used up its stack, by a recursion without end or by large variables", err)
 	case g.memory.size > limit/8*7:
@@ -81,9 +83,6 @@ func (g *guest) blame(err error) error {
 	}
 	return err
 }
-
-// outOfBounds is wazero's text of a trap.
-const outOfBounds = "out of bounds memory access"
 
 // stackEnded reports whether the pointer of the stack that compilers keep in memory has left
 // it. They place the stack first, so that one that is used up goes below address 0.

@@ -51,7 +51,6 @@ var (
 	_ plugin.Watched = (*guests)(nil)
 )
 
-// Manifest implements plugin.Plugin.
 func (p *guests) Manifest() abi.Manifest { return p.manifest }
 
 // Call implements plugin.Plugin. The guest's own time begins when it runs: waiting for an
@@ -107,22 +106,17 @@ func (p *guests) recycle(g *guest) {
 	case p.keeps && !g.trapped:
 		p.pool.Put(g)
 	case p.keeps || !g.reusable():
-		p.resets.Add(1)
-		go p.replace(g)
+		p.resets.Go(func() {
+			p.pool.Discard(g)
+			p.ensureIdle()
+		})
 	default:
 		g.markDirty()
 		p.pool.PutLast(g)
 		if p.collect(g) {
-			p.resets.Add(1)
-			go p.clean()
+			p.resets.Go(p.clean)
 		}
 	}
-}
-
-func (p *guests) replace(g *guest) {
-	defer p.resets.Done()
-	p.pool.Discard(g)
-	p.ensureIdle()
 }
 
 // collect notes that an instance is to be reset, and reports whether somebody is to be
@@ -137,7 +131,6 @@ func (p *guests) collect(g *guest) bool {
 // clean resets all that is to be reset. An instance that has been taken meanwhile was
 // reset by who took it.
 func (p *guests) clean() {
-	defer p.resets.Done()
 	p.mu.Lock()
 	all := slices.Clone(p.dirty)
 	p.dirty = p.dirty[:0]
@@ -178,7 +171,6 @@ func (p *guests) get(ctx context.Context, budget *plugin.Budget) (*guest, error)
 	return p.pool.Get(ctx)
 }
 
-// Close implements plugin.Plugin.
 func (p *guests) Close(ctx context.Context) error {
 	p.Watches.Close()
 	p.resets.Wait()

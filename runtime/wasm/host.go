@@ -3,6 +3,7 @@ package wasm
 import (
 	"context"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/tetratelabs/wazero"
@@ -19,7 +20,8 @@ type hostFunction struct {
 	run    func(context.Context, *frame) int64 // its result, ignored if it has none
 	needs  abi.Capability                      // without which it answers DENIED and looks at no argument
 	denied bool                                // it does nothing but answer an error
-	asks   *abi.Function                       // its row, if watchers of a call are told what it was asked
+	row    *abi.Function                       // of the ABI's table; nil of WASI's, and of what stands in for another
+	asked  bool                                // watchers of a call are told what it was asked
 }
 
 // hostFunctions holds them by module and name.
@@ -33,11 +35,16 @@ func wp1() map[string]hostFunction {
 	functions := map[string]hostFunction{}
 	for i := range abi.Functions {
 		row := &abi.Functions[i]
+		var params []abi.ValueType
+		for _, p := range row.Params {
+			params = append(params, p.Type)
+		}
 		functions[row.Name] = hostFunction{
-			signature: signatureOf(types(row.Params), row.Result),
+			signature: signatureOf(params, row.Result),
 			needs:     row.Needs,
 			run:       implementations[row.Name],
-			asks:      question(row),
+			row:       row,
+			asked:     !slices.Contains(unasked, row.Name),
 		}
 	}
 	return functions
@@ -96,7 +103,7 @@ func (f hostFunction) bind(name string) api.GoModuleFunc {
 	narrow := returns && f.Results[0] == api.ValueTypeI32
 	return func(ctx context.Context, _ api.Module, stack []uint64) {
 		at, ctx := frameOf(ctx)
-		at.name, at.stack = name, stack
+		at.name, at.row, at.stack = name, f.row, stack
 		at.count()
 		result := int64(abi.Denied)
 		if at.watch != nil {
@@ -126,6 +133,7 @@ const maxArgument = 256 << 10
 type frame struct {
 	*call
 	name   string
+	row    *abi.Function // of the function; nil if it is not one of the ABI
 	memory api.Memory
 	stack  []uint64
 }

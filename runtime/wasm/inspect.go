@@ -76,7 +76,14 @@ func examine(ctx context.Context, binary []byte, o PluginOptions, e *Engine) (in
 	if len(in.Problems) == 0 && (in.ManifestSource == "" || in.ABI == 0) {
 		err = in.run(ctx, m, o, e)
 	}
-	in.judgeImports()
+	declared, _ := in.Manifest.Declared()
+	for n := range in.Imports { // that would answer DENIED whatever the operator grants
+		i := &in.Imports[n]
+		needs := hostFunctions[i.Module][i.Name].needs
+		if in.Manifest.Name != "" && i.State == Served && !declared.Has(needs) {
+			i.State = Undeclared
+		}
+	}
 	in.Needs = in.needs()
 	_, unfit := parseSchema(in.Manifest.ConfigSchema)
 	in.problem(unfit)
@@ -104,61 +111,37 @@ func (in *Inspection) needs() uint32 {
 	return abi.Major<<16 | uint32(abi.Needs(functions, hooks))
 }
 
-// judgeImports finds the host functions that would answer DENIED whatever the
-// operator grants.
-func (in *Inspection) judgeImports() {
-	declared, _ := in.Manifest.Declared()
-	for n := range in.Imports {
-		i := &in.Imports[n]
-		needs := hostFunctions[i.Module][i.Name].needs
-		if in.Manifest.Name != "" && i.State == Served && !declared.Has(needs) {
-			i.State = Undeclared
-		}
-	}
-}
-
 // outline copies what the scan found, which is only a part if the scan failed.
 func (in *Inspection) outline(m *preflight.Outline, optional []string) {
 	in.Sections = m.Sections
 	in.Imports, _ = checkImports(m, optional)
 	for _, e := range m.Exports {
-		in.Exports = append(in.Exports, e.Name)
+		in.Exports = append(in.Exports, plugin.Printable(e.Name, maxTail))
 	}
 	if m.Memory != nil {
 		in.MemoryMin, in.MemoryMax = m.Memory.Min, m.Memory.Max
 	}
 }
 
-// clean makes names fit for a terminal.
+// clean makes the names of imports fit for a terminal.
 func (in *Inspection) clean() {
 	for n := range in.Imports {
 		i := &in.Imports[n]
 		i.Module, i.Name = plugin.Printable(i.Module, maxTail), plugin.Printable(i.Name, maxTail)
-	}
-	for n := range in.Exports {
-		in.Exports[n] = plugin.Printable(in.Exports[n], maxTail)
 	}
 }
 
 // readStatic finds out what it can without running the module.
 func (in *Inspection) readStatic(m *preflight.Outline) {
 	if m.Manifest != nil {
-		in.ManifestSource, in.ManifestJSON = "custom section", m.Manifest
-		in.setManifest(parseManifest(m.Manifest))
+		manifest, err := parseManifest(m.Manifest)
+		in.ManifestSource, in.ManifestJSON, in.Manifest = "custom section", m.Manifest, manifest
+		in.problem(err)
 	}
 	if m.ABI != nil {
-		in.setVersion(uint32(*m.ABI))
+		in.ABI = uint32(*m.ABI)
+		in.problem(checkVersion(in.ABI))
 	}
-}
-
-func (in *Inspection) setManifest(manifest abi.Manifest, err error) {
-	in.Manifest = manifest
-	in.problem(err)
-}
-
-func (in *Inspection) setVersion(v uint32) {
-	in.ABI = v
-	in.problem(checkVersion(v))
 }
 
 func (in *Inspection) problem(err error) {

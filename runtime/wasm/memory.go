@@ -78,7 +78,6 @@ func newMemory(b *memoryBudget, size, limit int64) (*memory, error) {
 // Allocate implements experimental.MemoryAllocator for the one memory of a module.
 func (m *memory) Allocate(_, _ uint64) experimental.LinearMemory { return m }
 
-// Reallocate implements experimental.LinearMemory.
 func (m *memory) Reallocate(size uint64) []byte {
 	if size > uint64(m.limit) {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
@@ -107,13 +108,6 @@ const (
 	lookFuel = 16 * hostCallFuel // or 25 KiB moved
 	owedFuel = 20_000
 )
-
-// serve begins the account of a guest's hook. Its time began when it was called, less what it
-// waited since: the chain knows that without another look at the clock.
-func (m *meter) serve(budget *plugin.Budget, g *guest, hook abi.Hook) {
-	m.allowance, m.limits, m.budget, m.tick = g.of.hooks.of(hook), &g.of.manifest.Limits, budget, hook == abi.Tick
-	m.start = budget.Running()
-}
 
 // begin gives the guest its first fuel and all of its stack.
 func (m *meter) begin() {
@@ -232,18 +226,12 @@ func (m *meter) remedy(key string, tick bool, held int64) string {
 	if m.limits == nil {
 		return ""
 	}
-	var row plugin.Limit
-	asked := int64(0)
-	for _, l := range plugin.Limits { // that of Tick comes later
-		switch {
-		case l.Key == key:
-			row, asked = l, *l.Of(m.limits)
-		case tick && l.Key == "tick_"+key:
-			row, asked = l, cmp.Or(*l.Of(m.limits), asked)
-		}
+	if tick {
+		key = "tick_" + key
 	}
-	if asked == held {
-		return "raise limits." + row.Key + " in its manifest"
+	row := &plugin.Limits[slices.IndexFunc(plugin.Limits, func(l plugin.Limit) bool { return l.Key == key })]
+	if row.Value(m.limits) == held {
+		return "raise limits." + key + " in its manifest"
 	}
 	return "raise " + row.File
 }

@@ -53,8 +53,7 @@ func (o *PluginOptions) negotiate(m *abi.Manifest) (effectiveLimits, error) {
 // given are the limits that the operator set for the plugin; 0 where there is none.
 func (o *PluginOptions) given() abi.Limits {
 	l := o.Set
-	l.TickHostCalls, l.TickFuel = cmp.Or(l.TickHostCalls, l.HostCalls), cmp.Or(l.TickFuel, l.Fuel)
-	l.TimeMS, l.TickTimeMS = milliseconds(o.Timeout), milliseconds(cmp.Or(o.TickTimeout, o.Timeout))
+	l.TimeMS, l.TickTimeMS = milliseconds(o.Timeout), milliseconds(o.TickTimeout)
 	return l
 }
 
@@ -70,25 +69,14 @@ func (o PluginOptions) Limits(asked abi.Limits) (hold, most abi.Limits, err erro
 	}
 	var errs []error
 	for _, l := range plugin.Limits {
-		set, want := *l.Of(&given), *l.Of(&asked)
+		set := l.Value(&given)
 		top := cmp.Or(set, max(*l.Of(&usual), *l.Of(&o.Max)))
-		if want > top {
+		if want := *l.Of(&asked); want > top {
 			errs = append(errs, l.Overrun(want, top, set != 0))
 		}
-		*l.Of(&most), *l.Of(&hold) = top, min(cmp.Or(want, set, *l.Of(&usual)), top)
+		*l.Of(&most), *l.Of(&hold) = top, min(cmp.Or(l.Value(&asked), set, *l.Of(&usual)), top)
 	}
-	hold.TickHostCalls = ofTick(asked.TickHostCalls, asked.HostCalls, hold.TickHostCalls, most.TickHostCalls)
-	hold.TickFuel = ofTick(asked.TickFuel, asked.Fuel, hold.TickFuel, most.TickFuel)
-	hold.TickTimeMS = ofTick(asked.TickTimeMS, asked.TimeMS, hold.TickTimeMS, most.TickTimeMS)
 	return hold, most, errors.Join(errs...)
-}
-
-// ofTick returns what Tick may use, which is what all hooks may where a manifest says that alone.
-func ofTick(asked, ofAll, hold, most int64) int64 {
-	if asked == 0 && ofAll > 0 {
-		return min(ofAll, most)
-	}
-	return hold
 }
 
 // Limits is PluginOptions' for a plugin that the engine loads.

@@ -65,7 +65,7 @@ func functionName(f api.FunctionDefinition) string {
 	return strings.TrimPrefix(name, ".")
 }
 
-// profiled is one function of a profile.
+// profiled is one function of a profile, which wazero calls as its listener.
 type profiled struct {
 	of   *Profile
 	name string
@@ -77,7 +77,6 @@ type running struct {
 	fuel  int64    // that the call had used when the last of them was noted
 }
 
-// Before implements [experimental.FunctionListener].
 func (f *profiled) Before(ctx context.Context, _ api.Module, _ api.FunctionDefinition, _ []uint64, _ experimental.StackIterator) {
 	c := hookOf(ctx)
 	if c == nil {
@@ -91,7 +90,6 @@ func (f *profiled) Before(ctx context.Context, _ api.Module, _ api.FunctionDefin
 	f.of.note(c, 1)
 }
 
-// After implements [experimental.FunctionListener].
 func (f *profiled) After(ctx context.Context, _ api.Module, _ api.FunctionDefinition, _ []uint64) {
 	if c := hookOf(ctx); c != nil && c.profile != nil {
 		f.of.note(c, 0)
@@ -99,7 +97,6 @@ func (f *profiled) After(ctx context.Context, _ api.Module, _ api.FunctionDefini
 	}
 }
 
-// Abort implements [experimental.FunctionListener].
 func (f *profiled) Abort(ctx context.Context, m api.Module, d api.FunctionDefinition, _ error) {
 	f.After(ctx, m, d, nil)
 }

@@ -43,23 +43,13 @@ func (f *frame) refused(ctx context.Context, errno abi.Errno) {
 	})
 }
 
-// row returns the function's row of the ABI's table, nil if it is not a function of the ABI.
-func (f *frame) row() *abi.Function {
-	i := slices.IndexFunc(abi.Functions, func(row abi.Function) bool { return row.Name == f.name })
-	if i < 0 {
-		return nil
-	}
-	return &abi.Functions[i]
-}
-
 // lacking says why the function was denied that asked for no change.
 func (f *frame) lacking(errno abi.Errno) string {
-	row := f.row()
-	if row == nil || errno != abi.Denied {
+	if f.row == nil || errno != abi.Denied {
 		return ""
 	}
-	needs := abi.CapabilitySetOf(row.Needs)
-	if i := slices.IndexFunc(row.Params, func(p abi.Param) bool { return p.Name == "field" }); i > 0 {
+	needs := abi.CapabilitySetOf(f.row.Needs)
+	if i := slices.IndexFunc(f.row.Params, func(p abi.Param) bool { return p.Name == "field" }); i > 0 {
 		if info := plugin.FieldOf(f.event.Kind(f.object(0)), f.field(i)); info != nil {
 			needs |= abi.CapabilitySetOf(info.Reading)
 		}
@@ -76,12 +66,11 @@ func (f *frame) lacking(errno abi.Errno) string {
 // target names what the function was called for, such as container.env["HOME"], as
 // far as its arguments name it.
 func (f *frame) target() string {
-	row := f.row()
-	if row == nil {
+	if f.row == nil {
 		return ""
 	}
 	text, object := "", abi.Object(0)
-	for n, p := range row.Params {
+	for n, p := range f.row.Params {
 		switch p.Name {
 		case "object":
 			object = f.event.Kind(f.object(n))

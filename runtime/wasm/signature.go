@@ -17,15 +17,6 @@ func signatureOf(params []abi.ValueType, result abi.ValueType) signature {
 	return s
 }
 
-// types leaves out the names of parameters.
-func types(params []abi.Param) []abi.ValueType {
-	list := make([]abi.ValueType, len(params))
-	for i, p := range params {
-		list[i] = p.Type
-	}
-	return list
-}
-
 func valueString(types []abi.ValueType) string {
 	b := make([]byte, len(types))
 	for i, t := range types {

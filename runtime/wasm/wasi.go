@@ -57,19 +57,15 @@ func wasi() map[string]hostFunction {
 			f.Results = ""
 		}
 		if f.run == nil {
-			f.run, f.denied = refuse(name), true
+			errno := int64(wasiENOSYS) // there is no such function, or no such file
+			if strings.HasPrefix(name, "fd_") {
+				errno = wasiEBADF
+			}
+			f.run, f.denied = func(context.Context, *frame) int64 { return errno }, true
 		}
 		functions[name] = f
 	}
 	return functions
-}
-
-// refuse answers that there is no such file, or no such function.
-func refuse(name string) func(context.Context, *frame) int64 {
-	if strings.HasPrefix(name, "fd_") {
-		return func(context.Context, *frame) int64 { return wasiEBADF }
-	}
-	return func(context.Context, *frame) int64 { return wasiENOSYS }
 }
 
 func succeed(context.Context, *frame) int64 { return wasiOK }

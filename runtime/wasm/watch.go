@@ -13,21 +13,13 @@ import (
 // settings, the node and the time of the event, or is nothing.
 var unasked = []string{"fail", "abort", "config", "log", "log_level", "metric", "now", "random", "feature"}
 
-// question returns the function's row if it is a question to what watchers know, else nil.
-func question(row *abi.Function) *abi.Function {
-	if slices.Contains(unasked, row.Name) {
-		return nil
-	}
-	return row
-}
-
 // watched is a host function whose call somebody watches, or answers.
 func (h *hostFunction) watched(ctx context.Context, f *frame) int64 {
 	has := f.of.has.Has(h.needs)
-	if h.asks == nil {
+	if !h.asked {
 		return h.answered(ctx, f, has)
 	}
-	q, ok := f.question(h.asks)
+	q, ok := f.question()
 	if !ok { // it traps
 		return h.answered(ctx, f, has)
 	}
@@ -41,7 +33,7 @@ func (h *hostFunction) watched(ctx context.Context, f *frame) int64 {
 	switch {
 	case result < 0:
 		q.Errno = abi.Errno(result)
-	case h.asks.Name == "get_i64":
+	case h.row.Name == "get_i64":
 		q.Number = int64(binary.LittleEndian.Uint64(f.region(uint32(f.stack[2]), 8)))
 	case f.noted != nil:
 		q.Data = f.noted
@@ -62,7 +54,8 @@ func (h *hostFunction) answered(ctx context.Context, f *frame, has bool) int64 {
 
 // question copies what the guest asks. What is too long to be an argument is cut. With false, a pointer is outside the
 // guest's memory.
-func (f *frame) question(row *abi.Function) (q *plugin.Question, ok bool) {
+func (f *frame) question() (q *plugin.Question, ok bool) {
+	row := f.row
 	q = &plugin.Question{Function: row}
 	for i := 0; i < len(row.Params); i++ {
 		switch name := row.Params[i].Name; {

@@ -102,27 +102,21 @@ func (p *Pool[G]) Promote(g G) {
 	}
 }
 
+// put adds an instance to the idle ones, the last of which is given out first.
 func (p *Pool[G]) put(g G, first bool) {
-	if !p.push(g, first) {
-		p.Discard(g)
-		return
-	}
-	p.slots.Release(1)
-}
-
-// push adds an instance to the idle ones, the last of which is given out first.
-func (p *Pool[G]) push(g G, first bool) bool {
+	defer p.slots.Release(1)
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return false
-	}
-	at := 0
+	closed, at := p.closed, 0
 	if first {
 		at = len(p.idle)
 	}
-	p.idle = slices.Insert(p.idle, at, g)
-	return true
+	if !closed {
+		p.idle = slices.Insert(p.idle, at, g)
+	}
+	p.mu.Unlock()
+	if closed {
+		p.close(g)
+	}
 }
 
 // Discard ends an instance that is not to be used again.
