@@ -66,9 +66,5 @@ func (k hookServers) configure(m *Member, d registry.Description) {
 // warnings implements kind. Koordinator's files may name hooks that the server does not have yet: later versions
 // of it have.
 func (k hookServers) warnings(registry.Description, abi.Manifest) []observe.Event { return nil }
-
-// name implements kind.
-func (k hookServers) name() string { return "hook server" }
-
-// title implements kind.
-func (k hookServers) title(manifest abi.Manifest) string { return manifest.Description }
+func (k hookServers) name() string                                                { return "hook server" }
+func (k hookServers) title(manifest abi.Manifest) string                          { return manifest.Description }

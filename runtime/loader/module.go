@@ -19,7 +19,6 @@ type modules struct {
 	observer observe.Observer // nil: the engine's
 }
 
-// open implements kind.
 func (k modules) open(ctx context.Context, d registry.Description, of Persistent, _ *plugin.Breaker, compiled bool) (plugin.Plugin, error) {
 	module, err := d.ReadModule()
 	if err != nil {
@@ -38,7 +37,6 @@ func (k modules) options(d registry.Description) wasm.PluginOptions {
 	}
 }
 
-// static implements kind.
 func (k modules) static(d registry.Description) abi.Manifest {
 	module, err := d.ReadAnyModule()
 	if err != nil {
@@ -57,8 +55,5 @@ func (k modules) configure(m *Member, d registry.Description) {
 	m.Time = time.Duration(hold.TimeMS) * time.Millisecond
 }
 
-// name implements kind.
-func (k modules) name() string { return "wasm" }
-
-// title implements kind.
+func (k modules) name() string                       { return "wasm" }
 func (k modules) title(manifest abi.Manifest) string { return manifest.Name + " " + manifest.Version }

@@ -7,7 +7,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
 
-// warnings implements kind.
 func (k modules) warnings(d registry.Description, manifest abi.Manifest) (all []observe.Event) {
 	r := d.Rights(manifest)
 	if missing := r.Lacks(); missing != 0 {

@@ -52,7 +52,6 @@ func (f *manifestFile) manifest() abi.Manifest {
 // manifestHook is the name of a hook, or an object.
 type manifestHook abi.ManifestHook
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (h *manifestHook) UnmarshalJSON(b []byte) error {
 	if len(b) > 0 && b[0] == '"' {
 		return json.Unmarshal(b, &h.Hook)

@@ -77,12 +77,10 @@ func ShadowObserver(to observe.Observer) observe.Observer { return shadowObserve
 
 type shadowObserver struct{ to observe.Observer }
 
-// Wants implements observe.Observer.
 func (o shadowObserver) Wants(k observe.Kind) bool {
 	return k >= observe.KindPluginLog(observe.Debug) && o.to.Wants(k)
 }
 
-// Observe implements observe.Observer.
 func (o shadowObserver) Observe(ctx context.Context, e observe.Event) {
 	switch e := e.(type) {
 	case *observe.PluginLog:

@@ -127,14 +127,12 @@ func (all callWatchers) Ask(q *Question) bool {
 	return slices.ContainsFunc(all, func(c CallWatcher) bool { return c.Ask(q) })
 }
 
-// Answered implements CallWatcher.
 func (all callWatchers) Answered(q *Question) {
 	for _, c := range all {
 		c.Answered(q)
 	}
 }
 
-// End implements CallWatcher.
 func (all callWatchers) End(err error) {
 	for _, c := range all {
 		c.End(err)

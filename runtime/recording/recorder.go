@@ -79,7 +79,6 @@ type recorded struct {
 	secrets []string
 }
 
-// Ask implements plugin.CallWatcher.
 func (*recorded) Ask(*plugin.Question) bool { return false }
 
 // Answered implements plugin.CallWatcher. A guest whose buffer was too small asks again, which tells nothing more.
@@ -134,7 +133,6 @@ func (c *recorded) name(handle, kind abi.Object) {
 	c.call.Handles[HandleKey(handle)] = kind.String() + "(" + id + ")"
 }
 
-// End implements plugin.CallWatcher.
 func (c *recorded) End(err error) {
 	r := c.of
 	if c.bytes > r.options.Call {

@@ -43,7 +43,6 @@ func newAnswers(h *recording.Header, c *recording.Call, has abi.CapabilitySet) *
 	return a
 }
 
-// Ask implements plugin.CallWatcher.
 func (a *answers) Ask(q *plugin.Question) bool {
 	asked := recording.Spell(*q, a.env, nil)
 	known := a.find(&asked)
@@ -170,11 +169,8 @@ func (a *answers) lookUp(q *plugin.Question) bool {
 	return false
 }
 
-// Answered implements plugin.CallWatcher.
 func (a *answers) Answered(q *plugin.Question) { a.is.add(q, a.env, a.call.Handles) }
-
-// End implements plugin.CallWatcher.
-func (a *answers) End(error) {}
+func (a *answers) End(error)                   {}
 
 // askedChange returns the target and the value of a change, as fixtures have them.
 func askedChange(of *plugin.Question, env bool, handles map[string]string) (target, value string) {
@@ -241,10 +237,7 @@ type playedEvent struct {
 	call *recording.Call
 }
 
-// Hook implements plugin.Event.
-func (e playedEvent) Hook() abi.Hook { return e.call.Hook }
-
-// Time implements plugin.Event.
+func (e playedEvent) Hook() abi.Hook  { return e.call.Hook }
 func (e playedEvent) Time() time.Time { return time.Unix(0, e.call.Time) }
 
 // Text implements plugin.Event. The plugin's random numbers follow from these two.
@@ -258,7 +251,6 @@ func (e playedEvent) Text(o abi.Object, f abi.Field) (string, abi.Errno) {
 	return "", abi.NotFound
 }
 
-// Kind implements plugin.Event.
 func (e playedEvent) Kind(o abi.Object) abi.Object {
 	name := e.call.Handles[recording.HandleKey(o)]
 	for _, kind := range []abi.Object{abi.Pod, abi.Container} {
@@ -269,7 +261,6 @@ func (e playedEvent) Kind(o abi.Object) abi.Object {
 	return o
 }
 
-// Own implements plugin.Event.
 func (e playedEvent) Own(o abi.Object) bool {
 	own, name := e.call.Pod, e.call.Handles[recording.HandleKey(o)]
 	kind := e.Kind(o)
@@ -279,5 +270,4 @@ func (e playedEvent) Own(o abi.Object) bool {
 	return own != nil && own.ID != "" && name == kind.String()+"("+own.ID+")"
 }
 
-// Within implements plugin.Event.
 func (playedEvent) Within(abi.Object, *abi.Match) bool { return true }

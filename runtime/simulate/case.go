@@ -58,7 +58,6 @@ type player struct {
 	changes fixture.Changes // of the last call
 }
 
-// Call implements plugin.Plugin.
 func (p *player) Call(ctx context.Context, budget *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
 	if !p.event.Time.IsZero() {
 		ev = overlaid{ev, p.event}
@@ -80,10 +79,8 @@ type overlaid struct {
 	by *Event
 }
 
-// Time implements plugin.Event.
 func (e overlaid) Time() time.Time { return e.by.Time }
 
-// Int64 implements plugin.Event.
 func (e overlaid) Int64(o abi.Object, f abi.Field) (int64, abi.Errno) {
 	if o == abi.Event && f == abi.EventTime {
 		return e.by.Time.UnixNano(), abi.OK
@@ -121,7 +118,6 @@ func (e overlaid) file(o abi.Object, file, content string, errno abi.Errno) (str
 	return content, errno
 }
 
-// Raw implements plugin.Event.
 func (e overlaid) Raw(has abi.CapabilitySet) ([]byte, abi.Errno) {
 	if e.by.Raw != nil {
 		return e.by.Raw, abi.OK

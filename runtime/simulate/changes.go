@@ -21,13 +21,9 @@ type earlierPlugin struct {
 	err     error // of the first change that cannot be asked for
 }
 
-// Manifest implements plugin.Plugin.
-func (*earlierPlugin) Manifest() abi.Manifest { return abi.Manifest{Name: "earlier"} }
-
-// Close implements plugin.Plugin.
+func (*earlierPlugin) Manifest() abi.Manifest      { return abi.Manifest{Name: "earlier"} }
 func (*earlierPlugin) Close(context.Context) error { return nil }
 
-// Call implements plugin.Plugin.
 func (e *earlierPlugin) Call(_ context.Context, _ *plugin.Budget, _ plugin.Event, adj *plugin.Adjustment) error {
 	for _, target := range slices.Sorted(maps.Keys(e.changes)) {
 		change, err := parseChange(target, e.changes[target])

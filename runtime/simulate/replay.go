@@ -103,7 +103,6 @@ func featuresNamed(names []string) (all []abi.Feature) {
 // cgroupVersion is the recorded node's.
 type cgroupVersion int
 
-// Version implements plugin.Files.
 func (v cgroupVersion) Version() int { return int(v) }
 
 // Close closes the plugin.
