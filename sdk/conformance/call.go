@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,7 +25,7 @@ type Call struct {
 	Trap   bool   // it does not come back
 	Times  int    // how often it is made; "{n}" in its arguments is the number of the time
 
-	number int
+	number int // of the function in the script: its place in the table, which only grows
 }
 
 // Name is that of the function.
@@ -58,8 +59,8 @@ func (c *Call) set(key string, text json.RawMessage) error {
 		"buf": &c.Buf, "trap": &c.Trap, "times": &c.Times,
 	}[key]
 	if !ok {
-		number, known := functionNumber(key)
-		if !known || c.Function != nil {
+		number := slices.IndexFunc(abi.Functions, func(f abi.Function) bool { return f.Name == key })
+		if number < 0 || c.Function != nil {
 			return fmt.Errorf("neither a host function nor known")
 		}
 		c.number, c.Function, to = number, &abi.Functions[number], &c.Args

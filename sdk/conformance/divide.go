@@ -43,7 +43,7 @@ func (v *Vector) divide() []Vector {
 			}
 		}
 	}
-	if v.indivisible() {
+	if v.Want.Error != "" || v.Want.Reject != nil || slices.ContainsFunc(v.Calls, func(c Call) bool { return c.Return != 0 }) {
 		other := *v
 		other.Needs = whole
 		return []Vector{other}
@@ -58,10 +58,6 @@ func (v *Vector) divide() []Vector {
 }
 
 func (v *Vector) base() needs { return needs(nil).with(v.Needs...).with(group.OfHook(v.Hook)) }
-
-func (v *Vector) indivisible() bool {
-	return v.Want.Error != "" || v.Want.Reject != nil || slices.ContainsFunc(v.Calls, func(c Call) bool { return c.Return != 0 })
-}
 
 // part is the vector with what these groups can answer.
 func (v *Vector) part(n needs) Vector {

@@ -74,7 +74,7 @@ type wireCase struct {
 // encode writes a test as a line.
 func (t *Test) encode() ([]byte, error) {
 	c := t.Case.Complete()
-	if makes(c.Hook) { // nothing has an id that is about to be made
+	if slices.Contains(making, c.Hook) { // nothing has an id that is about to be made
 		made := c.Pod
 		if c.Hook.Info().Object == abi.Container {
 			made = c.Container
@@ -90,10 +90,8 @@ func (t *Test) encode() ([]byte, error) {
 	return append(line, '\n'), err
 }
 
-// makes reports whether the hook comes before its object is there.
-func makes(h abi.Hook) bool {
-	return slices.Contains([]abi.Hook{abi.PreRunPodSandbox, abi.PreCreateContainer, abi.PreRestorePod}, h)
-}
+// making are the hooks that come before their object is there.
+var making = []abi.Hook{abi.PreRunPodSandbox, abi.PreCreateContainer, abi.PreRestorePod}
 
 func decodeTest(line []byte) (Test, error) {
 	var w wireTest

@@ -30,10 +30,6 @@ const defaultCap = 1536
 
 var little = binary.LittleEndian
 
-func endInstruction(b []byte, result int32) []byte {
-	return little.AppendUint32(append(b, end), uint32(result))
-}
-
 // encoder writes one call, and the line that the program logs of it.
 type encoder struct {
 	call *Call

@@ -126,16 +126,5 @@ func compile(calls []Call) (script []byte, lines []string, result int32, err err
 		script, lines = append(script, instructions...), append(lines, expected...)
 		result += c.Return
 	}
-	return endInstruction(script, result), lines, result, nil
-}
-
-// functionNumber is that of a function in the script: its place in the table, which
-// only grows.
-func functionNumber(name string) (int, bool) {
-	for i, f := range abi.Functions {
-		if f.Name == name {
-			return i, true
-		}
-	}
-	return 0, false
+	return little.AppendUint32(append(script, end), uint32(result)), lines, result, nil
 }
