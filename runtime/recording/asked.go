@@ -2,6 +2,7 @@ package recording
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,7 +77,12 @@ func (a *Asked) hide(env bool) {
 	switch q.Function.Name {
 	case "map_dump":
 		a.Hidden = q.Data != nil
-		q.Data = names(q.Data, env)
+		entries := string(q.Data)
+		if q.Data = nil; a.Hidden && env { // the entries without their values
+			q.Data = abi.AppendEntries(nil, func(yield func(k, v string) bool) {
+				abi.EachEntry(entries, func(k, _ string) bool { return yield(k, plugin.Redacted) })
+			})
+		}
 		return
 	case "map_get":
 		a.Hidden = !env || q.Data != nil
@@ -87,16 +93,6 @@ func (a *Asked) hide(env bool) {
 	if !env {
 		q.Args[2].Text = plugin.Redacted
 	}
-}
-
-// names are the entries of an environment without their values.
-func names(entries []byte, env bool) []byte {
-	if !env || entries == nil {
-		return nil
-	}
-	return abi.AppendEntries(nil, func(yield func(k, v string) bool) {
-		abi.EachEntry(string(entries), func(k, _ string) bool { return yield(k, plugin.Redacted) })
-	})
 }
 
 // lastApplied is the annotation in which kubectl keeps the whole manifest, environment included.
@@ -118,7 +114,7 @@ func (a *Asked) redact(v any, r *plugin.Redactor) any {
 		}
 	case map[string]any:
 		if digits, ok := v["hex"].(string); ok && len(v) == 1 {
-			if b, err := unhex(digits); err == nil && r.Text(string(b)) != string(b) {
+			if b, err := hex.DecodeString(digits); err == nil && r.Text(string(b)) != string(b) {
 				a.Hidden = true
 				return plugin.Redacted
 			}
@@ -192,14 +188,11 @@ func (a *Asked) UnmarshalJSON(b []byte) error {
 	}
 	q, err := parse(name, args, is, failed, a.Hidden)
 	if err != nil {
-		return fmt.Errorf("asked: %s: %w", shown(b), err)
+		return fmt.Errorf("asked: %s: %w", plugin.Printable(b, 120), err)
 	}
 	a.Question, a.args, a.is = *q, spellArgs(q), spellAnswer(q)
 	return nil
 }
-
-// shown is a text of a recording in an error.
-func shown(b []byte) string { return plugin.Printable(b, 120) }
 
 func number(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))

@@ -199,12 +199,17 @@ func (c *Call) nameHandles() {
 	for _, a := range c.Asked {
 		handle, kind := handleOf(&a.Question), a.Question.Kind
 		if key := HandleKey(handle); handle != 0 && kind < abi.FirstHandle && c.Handles[key] == "" {
-			if c.Handles == nil {
-				c.Handles = map[string]string{}
-			}
-			c.Handles[key] = kind.String() + "(" + key + ")"
+			c.nameHandle(handle, kind, key)
 		}
 	}
+}
+
+// nameHandle notes what a handle stands for.
+func (c *Call) nameHandle(handle, kind abi.Object, id string) {
+	if c.Handles == nil {
+		c.Handles = map[string]string{}
+	}
+	c.Handles[HandleKey(handle)] = kind.String() + "(" + id + ")"
 }
 
 // strict refuses keys that it does not know.

@@ -3,6 +3,7 @@ package recording
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"strconv"
@@ -83,7 +84,10 @@ func (*recorded) Ask(*plugin.Question) bool { return false }
 
 // Answered implements plugin.CallWatcher. A guest whose buffer was too small asks again, which tells nothing more.
 func (c *recorded) Answered(q *plugin.Question) {
-	c.bytes += sizeOf(q)
+	c.bytes += int64(questionBytes + len(q.Data))
+	for _, arg := range q.Args {
+		c.bytes += int64(len(arg.Text))
+	}
 	if c.bytes > c.of.options.Call {
 		c.asked = nil
 		return
@@ -93,20 +97,13 @@ func (c *recorded) Answered(q *plugin.Question) {
 	}
 	c.asked = append(c.asked, *q)
 	if handle := handleOf(q); handle != 0 && q.Kind < abi.FirstHandle {
-		c.name(handle, q.Kind)
+		id, _ := c.event.Text(handle, map[abi.Object]abi.Field{abi.Pod: abi.PodID, abi.Container: abi.ContainerID}[q.Kind])
+		c.call.nameHandle(handle, q.Kind, id)
 	}
 }
 
 // questionBytes is what a question has beside its texts, about.
 const questionBytes = 100
-
-func sizeOf(q *plugin.Question) int64 {
-	n := int64(questionBytes + len(q.Data))
-	for _, arg := range q.Args {
-		n += int64(len(arg.Text))
-	}
-	return n
-}
 
 // same reports whether two questions, and their answers, are equal.
 func same(a, b *plugin.Question) bool {
@@ -122,15 +119,6 @@ func handleOf(q *plugin.Question) abi.Object {
 		return 0
 	}
 	return abi.Object(q.Args[0].Number)
-}
-
-// name notes what a handle stands for.
-func (c *recorded) name(handle, kind abi.Object) {
-	id, _ := c.event.Text(handle, map[abi.Object]abi.Field{abi.Pod: abi.PodID, abi.Container: abi.ContainerID}[kind])
-	if c.call.Handles == nil {
-		c.call.Handles = map[string]string{}
-	}
-	c.call.Handles[HandleKey(handle)] = kind.String() + "(" + id + ")"
 }
 
 func (c *recorded) End(err error) {
@@ -188,10 +176,7 @@ func (r *Recorder) drop(count func(*Dropped)) {
 func (r *Recorder) Write(ctx context.Context, out io.Writer, h Header) error {
 	h.Version, h.Env, h.Ticks = Version, r.options.Env, r.options.Ticks
 	w := &writer{recorder: r, out: out}
-	if err := w.add(h); err != nil {
-		return err
-	}
-	if err := w.flush(); err != nil {
+	if err := errors.Join(w.add(h), w.flush()); err != nil {
 		return err
 	}
 	over := time.NewTimer(r.options.For)
@@ -289,10 +274,7 @@ func (w *writer) call(c *recorded) (more bool, err error) {
 
 // end writes what was added, and the last line.
 func (w *writer) end(reason string) error {
-	if err := w.add(End{reason, w.calls, w.recorder.Dropped()}); err != nil {
-		return err
-	}
-	return w.flush()
+	return errors.Join(w.add(End{reason, w.calls, w.recorder.Dropped()}), w.flush())
 }
 
 // Dropped returns how many calls were dropped by now.

@@ -69,7 +69,10 @@ func spellArgs(q *plugin.Question) []any {
 		case arg.IsText:
 			all[i] = spell(shapes[p.name], []byte(arg.Text), recordKeys(q))
 		case p.name == "object", p.name == "pod":
-			all[i] = spellObject(abi.Object(arg.Number))
+			all[i] = arg.Number
+			if o := abi.Object(arg.Number); o >= abi.Event && o <= abi.Node {
+				all[i] = o.String()
+			}
 		case p.name == "field":
 			all[i] = spellField(q, abi.Field(arg.Number))
 		default:
@@ -77,13 +80,6 @@ func spellArgs(q *plugin.Question) []any {
 		}
 	}
 	return all
-}
-
-func spellObject(o abi.Object) any {
-	if o >= abi.Event && o <= abi.Node {
-		return o.String()
-	}
-	return int64(o)
 }
 
 func spellField(q *plugin.Question, f abi.Field) any {
@@ -173,7 +169,7 @@ func unspell(s shape, v any, keys []string) ([]byte, error) {
 		return unspellList(s, v, keys)
 	case map[string]any:
 		if digits, ok := v["hex"].(string); ok && len(v) == 1 {
-			return unhex(digits)
+			return hex.DecodeString(digits)
 		}
 		if pairs, ok := v["pairs"].([]any); ok && len(v) == 1 {
 			return unspellPairs(pairs)
@@ -186,8 +182,6 @@ func unspell(s shape, v any, keys []string) ([]byte, error) {
 	}
 	return nil, errForm
 }
-
-func unhex(digits string) ([]byte, error) { return hex.DecodeString(digits) }
 
 func unspellList(s shape, all []any, keys []string) ([]byte, error) {
 	var numbers []byte
