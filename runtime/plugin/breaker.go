@@ -91,29 +91,31 @@ func (e *OpenError) Error() string {
 }
 
 // Reset closes the breaker and forgets the faults: what they came from is gone.
-func (b *Breaker) Reset(ctx context.Context) {
-	if before := b.reset(); before.State != Closed {
+func (b *Breaker) Reset(ctx context.Context) { b.update(ctx, b.close) }
+
+// update changes the status, and reports an opening or a closing.
+func (b *Breaker) update(ctx context.Context, change func()) {
+	b.mu.Lock()
+	before := b.status
+	change()
+	after, well := b.status, b.period
+	if after.State != Closed || after.Faults > 0 {
+		well = 0
+	}
+	b.well.Store(well)
+	b.mu.Unlock()
+	switch {
+	case after.State == Open && after.Faults > before.Faults:
+		b.observer.Observe(ctx, &observe.BreakerOpened{Plugin: b.plugin, Until: after.Until, Faults: after.Faults, Err: after.Last})
+	case after.State == Closed && before.State != Closed:
 		b.observer.Observe(ctx, &observe.BreakerClosed{Plugin: b.plugin, Faults: before.Faults})
 	}
 }
 
-func (b *Breaker) reset() (before BreakerStatus) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	defer b.note()
-	before = b.status
+// close closes the breaker. The caller holds the lock, as for the functions below.
+func (b *Breaker) close() {
 	b.backOff, b.status = 0, BreakerStatus{}
 	b.change(Closed)
-	return before
-}
-
-// note says whether all is well. The caller holds the lock.
-func (b *Breaker) note() {
-	period := b.period
-	if b.status.State != Closed || b.status.Faults > 0 {
-		period = 0
-	}
-	b.well.Store(period)
 }
 
 // outcome is what a call says of a plugin's health.
@@ -151,37 +153,21 @@ func (b *Breaker) leave(ctx context.Context, period uint64, how outcome, err err
 	if b == nil || how == success && b.well.Load() == period {
 		return
 	}
-	before, after := b.settle(period, how, err)
-	switch {
-	case after.State == Open && after.Faults > before.Faults:
-		b.observer.Observe(ctx, &observe.BreakerOpened{Plugin: b.plugin, Until: after.Until, Faults: after.Faults, Err: after.Last})
-	case after.State == Closed && before.State != Closed:
-		b.observer.Observe(ctx, &observe.BreakerClosed{Plugin: b.plugin, Faults: before.Faults})
-	}
-}
-
-func (b *Breaker) settle(period uint64, how outcome, err error) (before, after BreakerStatus) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	defer b.note()
-	before = b.status
-	if period != b.period {
-		return before, before
-	}
-	switch {
-	case how == success && before.State != Closed:
-		b.backOff, b.status = 0, BreakerStatus{}
-		b.change(Closed)
-	case how == success:
-		b.status = BreakerStatus{}
-	case how == fault:
-		b.status.Faults++
-		b.status.Last = err
-		b.open()
-	case before.State == HalfOpen: // the next call may try at once
-		b.change(Open)
-	}
-	return before, b.status
+	b.update(ctx, func() {
+		switch {
+		case period != b.period:
+		case how == success && b.status.State != Closed:
+			b.close()
+		case how == success:
+			b.status = BreakerStatus{}
+		case how == fault:
+			b.status.Faults++
+			b.status.Last = err
+			b.open()
+		case b.status.State == HalfOpen: // the next call may try at once
+			b.change(Open)
+		}
+	})
 }
 
 // open opens the breaker if the last fault was one too many.

@@ -84,6 +84,14 @@ func checkRecord(f abi.Format, values map[string]string) string {
 	return ""
 }
 
+// checkDevice takes the permissions of the kernel's device cgroup.
+func checkDevice(values map[string]string) string {
+	if p := values["permissions"]; p == "" || strings.Trim(p, "rwm") != "" || len(p) > 3 {
+		return "permissions " + quoted(p) + ": want any of r, w and m"
+	}
+	return ""
+}
+
 func checkMount(values map[string]string) string {
 	for _, key := range []string{"readonly", "selinux_relabel", "recursive_read_only"} {
 		if v := values[key]; v != "" && v != "true" {
@@ -98,14 +106,6 @@ func checkMount(values map[string]string) string {
 	private := values["propagation"] == "" || values["propagation"] == "private"
 	if values["recursive_read_only"] != "" && (values["readonly"] == "" || !private) {
 		return "recursive_read_only needs readonly and no propagation" // CRI says so
-	}
-	return ""
-}
-
-// checkPermissions takes those of the kernel's device cgroup.
-func checkPermissions(p string) string {
-	if p == "" || strings.Trim(p, "rwm") != "" || len(p) > 3 {
-		return "permissions " + quoted(p) + ": want any of r, w and m"
 	}
 	return ""
 }

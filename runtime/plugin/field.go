@@ -5,27 +5,17 @@ import "github.com/wasmproxy/wasmproxy/abi"
 // MaxField is above every field's number. 64–79 are the last block of the table.
 const MaxField = 96
 
-// fields finds a row of abi.Fields by object and number, since the host looks
-// one up at each access.
-var fields = indexFields()
+// fields finds a row of abi.Fields by object and number, since the host looks one up at each access. guarded tells which
+// numbers of fields need a capability to be read, of whatever object, since each access asks and few do.
+var fields, guarded = indexFields()
 
-func indexFields() (all [abi.Node + 1][MaxField]*abi.FieldInfo) {
+func indexFields() (all [abi.Node + 1][MaxField]*abi.FieldInfo, guarded [MaxField]bool) {
 	for i := range abi.Fields {
 		info := &abi.Fields[i]
 		all[info.Object][info.Field] = info
+		guarded[info.Field] = guarded[info.Field] || info.Reading != 0
 	}
-	return all
-}
-
-// guarded tells which numbers of fields need a capability to be read, of whatever
-// object, since each access asks and few do.
-var guarded = guardedFields()
-
-func guardedFields() (all [MaxField]bool) {
-	for _, info := range abi.Fields {
-		all[info.Field] = all[info.Field] || info.Reading != 0
-	}
-	return all
+	return all, guarded
 }
 
 // FieldOf returns a field's row of the table, nil if there is none. The object is

@@ -45,10 +45,7 @@ var formats = [...]func(*scope, *Change) (abi.Errno, string){
 }
 
 // recordFormats say what is wrong with a record, "" if nothing is.
-var recordFormats = map[abi.Format]func(values map[string]string) string{
-	abi.DeviceRecord: func(values map[string]string) string { return checkPermissions(values["permissions"]) },
-	abi.MountRecord:  checkMount,
-}
+var recordFormats = map[abi.Format]func(values map[string]string) string{abi.DeviceRecord: checkDevice, abi.MountRecord: checkMount}
 
 func matching(fits func(string) bool, want string) func(*scope, *Change) (abi.Errno, string) {
 	return func(_ *scope, c *Change) (abi.Errno, string) {

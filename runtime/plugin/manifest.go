@@ -24,7 +24,13 @@ func ParseManifest(b []byte) (abi.Manifest, error) {
 	if err := json.Unmarshal(b, &file); err != nil {
 		return abi.Manifest{}, fmt.Errorf("manifest is not the JSON it should be: %w", err)
 	}
-	m := file.manifest()
+	m := file.Manifest
+	for _, h := range file.Hooks {
+		m.Hooks = append(m.Hooks, abi.ManifestHook(h))
+	}
+	if !bytes.Equal(file.ConfigSchema, []byte("null")) {
+		m.ConfigSchema = string(file.ConfigSchema)
+	}
 	if err := checkManifest(&m); err != nil {
 		return abi.Manifest{}, fmt.Errorf("manifest: %w", err)
 	}
@@ -36,17 +42,6 @@ type manifestFile struct {
 	abi.Manifest
 	Hooks        []manifestHook  `json:"hooks"`
 	ConfigSchema json.RawMessage `json:"config_schema"`
-}
-
-func (f *manifestFile) manifest() abi.Manifest {
-	m := f.Manifest
-	for _, h := range f.Hooks {
-		m.Hooks = append(m.Hooks, abi.ManifestHook(h))
-	}
-	if !bytes.Equal(f.ConfigSchema, []byte("null")) {
-		m.ConfigSchema = string(f.ConfigSchema)
-	}
-	return m
 }
 
 // manifestHook is the name of a hook, or an object.

@@ -61,11 +61,12 @@ func (m *Metrics) Update(kind int32, name string, v int64) abi.Errno {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.series[name]
-	if s == nil {
-		if !seriesName.MatchString(name) {
-			return abi.Invalid
-		}
-		s = m.add(kind, name)
+	if s == nil && !seriesName.MatchString(name) {
+		return abi.Invalid
+	}
+	if s == nil && len(m.series) < MaxSeries {
+		s = &Series{Name: strings.Clone(name), Kind: kind} // the caller's may be lent
+		m.series[s.Name] = s
 	}
 	if s == nil || s.Kind != kind {
 		m.dropped++
@@ -73,16 +74,6 @@ func (m *Metrics) Update(kind int32, name string, v int64) abi.Errno {
 	}
 	s.update(v)
 	return abi.OK
-}
-
-// add returns a new series, or nil if there are as many as there may be.
-func (m *Metrics) add(kind int32, name string) *Series {
-	if len(m.series) >= MaxSeries {
-		return nil
-	}
-	s := &Series{Name: strings.Clone(name), Kind: kind} // the caller's may be lent
-	m.series[s.Name] = s
-	return s
 }
 
 // Dropped is how many values were dropped, because their name has another kind or there

@@ -46,28 +46,23 @@ type differences struct {
 	err  error
 }
 
-func (d *differences) can(o abi.Object, f abi.Field) bool {
-	info, _ := abi.FieldOf(o, f)
-	return d.err == nil && info.Writable.Has(d.hook)
-}
-
-func (d *differences) text(o abi.Object, f abi.Field, s string) {
-	if d.can(o, f) {
-		d.err = d.adj.SetText(o, f, s)
+func (d *differences) ask(c plugin.Change) {
+	if info, _ := abi.FieldOf(c.Object, c.Field); d.err == nil && info.Writable.Has(d.hook) {
+		d.err = d.adj.Add(c)
 	}
 }
 
 func (d *differences) cgroupParent(sent, got string) {
 	if got != "" && got != sent {
-		d.text(abi.Pod, abi.PodCgroupParent, got)
+		d.ask(plugin.Change{Op: plugin.SetText, Object: abi.Pod, Field: abi.PodCgroupParent, Text: got})
 	}
 }
 
 // entries adds and overwrites. What a response leaves out stays.
 func (d *differences) entries(o abi.Object, f abi.Field, sent, got map[string]string) {
 	for _, k := range slices.Sorted(maps.Keys(got)) {
-		if had, ok := sent[k]; (!ok || had != got[k]) && d.can(o, f) {
-			d.err = d.adj.SetEntry(o, f, k, got[k])
+		if had, ok := sent[k]; !ok || had != got[k] {
+			d.ask(plugin.Change{Op: plugin.SetEntry, Object: o, Field: f, Key: k, Text: got[k]})
 		}
 	}
 }
@@ -79,8 +74,8 @@ func (d *differences) env(sent, got map[string]string) {
 		return
 	}
 	for _, k := range slices.Sorted(maps.Keys(sent)) {
-		if _, kept := got[k]; !kept && d.can(abi.Container, abi.ContainerEnv) {
-			d.err = d.adj.DeleteEntry(abi.Container, abi.ContainerEnv, k)
+		if _, kept := got[k]; !kept {
+			d.ask(plugin.Change{Op: plugin.DeleteEntry, Object: abi.Container, Field: abi.ContainerEnv, Key: k})
 		}
 	}
 	d.entries(abi.Container, abi.ContainerEnv, sent, got)
@@ -98,14 +93,14 @@ func (d *differences) resources(sent, got crifield.Object, whole bool) {
 				continue // there is no limit to lift, and not every runtime takes -1
 			}
 			differs := is != was && (is != 0 || whole)
-			if differs && counts(f, is) && d.can(abi.Container, f) {
-				d.err = d.adj.SetInt64(abi.Container, f, is)
+			if differs && counts(f, is) {
+				d.ask(plugin.Change{Op: plugin.SetInt64, Object: abi.Container, Field: f, Int: is})
 			}
 		case abi.String:
 			was, _ := sent.Text(f)
 			is, _ := got.Text(f)
 			if is != was && (is != "" || whole) {
-				d.text(abi.Container, f, is)
+				d.ask(plugin.Change{Op: plugin.SetText, Object: abi.Container, Field: f, Text: is})
 			}
 		case abi.Map:
 			d.added(f, sent, got)
@@ -122,8 +117,8 @@ func (d *differences) added(f abi.Field, sent, got crifield.Object) {
 		return
 	}
 	for k, v := range all {
-		if had, errno := sent.Lookup(f, k); (errno != abi.OK || had != v) && d.can(abi.Container, f) {
-			d.err = d.adj.SetEntry(abi.Container, f, k, v)
+		if had, errno := sent.Lookup(f, k); errno != abi.OK || had != v {
+			d.ask(plugin.Change{Op: plugin.SetEntry, Object: abi.Container, Field: f, Key: k, Text: v})
 		}
 	}
 }
