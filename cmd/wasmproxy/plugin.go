@@ -62,7 +62,7 @@ type pluginFile struct {
 
 // readModule reads a file. Only a regular one can be a plugin, as for the proxy.
 func readModule(path string) ([]byte, error) {
-	module, err := regular.Read(path, wasm.MaxModule, nil)
+	module, err := regular.Read(path, abi.MaxModule, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -274,7 +274,10 @@ func (d *shadowed) describe(call *ShadowCall, twin *Adjustment, targets []slot, 
 		}
 		value := wish.end
 		if c := wish.change; c != nil {
-			row.Target, value = d.target(adj, c), c.value(adj.Sanitize)
+			row.Target, value = adj.Redact(c.Target()), c.value(adj.Sanitize)
+			if name := adj.changed(d.subject, c).OtherName; name != "" && !c.Own {
+				row.Target += " of " + name
+			}
 			if c.Op == DeleteEntry || c.Op == DeleteElement {
 				value = "(deleted)"
 			}
@@ -289,13 +292,4 @@ func (d *shadowed) describe(call *ShadowCall, twin *Adjustment, targets []slot, 
 		call.Rows = append(call.Rows, row)
 	}
 	call.More = len(targets) - len(call.Rows)
-}
-
-// target names what a change is about, and which other pod or container.
-func (d *shadowed) target(adj *Adjustment, c *Change) string {
-	text := adj.Redact(c.Target())
-	if name := adj.changed(d.subject, c).OtherName; name != "" && !c.Own {
-		text += " of " + name
-	}
-	return text
 }

@@ -169,8 +169,6 @@ func newTree(version int) (*tree, error) {
 	return t, nil
 }
 
-func (t *tree) close() error { return errors.Join(t.fs.Close(), os.RemoveAll(t.Dir)) }
-
 // fill makes the groups of all pods, their QoS classes and containers, with the files that the
 // event gives them. A container whose files are nil has no group.
 func (t *tree) fill(store *pods.Store, e *Event) (err error) {
@@ -216,10 +214,4 @@ func (t *tree) add(group string, unplaced error, r *runtimeapi.LinuxContainerRes
 		}
 	}
 	return err
-}
-
-// writes returns the files that have another content than the event found.
-func (t *tree) writes() ([]Write, error) {
-	after, err := t.Files()
-	return Writes(t.before, after), err
 }

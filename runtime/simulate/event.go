@@ -67,18 +67,13 @@ func (e *Event) Title() string {
 		return title
 	}
 	for _, c := range append(e.Before[:len(e.Before):len(e.Before)], e.Call) {
-		if config := c.podConfig(); config != nil {
+		if !c.Method.MakesPods() {
+			continue
+		}
+		if config := *c.Method.Carries(c.Request).Pod; config != nil {
 			m := config.GetMetadata()
 			title = fmt.Sprintf("%s of %s/%s", e.Hook, m.GetNamespace(), m.GetName())
 		}
 	}
 	return title
-}
-
-// podConfig returns the config of the pod that the call makes, nil if it makes none.
-func (c Call) podConfig() *runtimeapi.PodSandboxConfig {
-	if !c.Method.MakesPods() {
-		return nil
-	}
-	return *c.Method.Carries(c.Request).Pod
 }

@@ -34,8 +34,11 @@ func FromFixture(c fixture.Case, cgroupVersion int) (_ *Event, err error) {
 		e.Before = append(other.earlier(other.containers), e.Before...)
 		other.addDigests(e)
 	}
-	if c.Pod == nil {
-		e.forget(own)
+	if c.Pod == nil { // it is about none
+		if m := e.Call.Method; m != nil && m.Carries(e.Call.Request).Pod != nil {
+			*m.Carries(e.Call.Request).Pod = nil
+		}
+		e.Before = slices.DeleteFunc(e.Before, func(c Call) bool { return c.Request == own.run })
 	}
 	e.Fixture = true
 	e.Files, e.Config, e.Grant, e.KV = c.CgroupFiles, c.Config, c.Grant, c.KV
@@ -67,14 +70,6 @@ func (c Call) has(hook abi.Hook, fields fixture.Fields) error {
 		}
 	}
 	return nil
-}
-
-// forget takes out the pod of an event that is about none.
-func (e *Event) forget(own *podFixture) {
-	if m := e.Call.Method; m != nil && m.Carries(e.Call.Request).Pod != nil {
-		*m.Carries(e.Call.Request).Pod = nil
-	}
-	e.Before = slices.DeleteFunc(e.Before, func(c Call) bool { return c.Request == own.run })
 }
 
 // rename gives cgroup files of the event's own objects their ids.

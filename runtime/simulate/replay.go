@@ -71,8 +71,12 @@ func OpenReplay(header *recording.Header, o ReplayOptions) (*Replay, error) {
 	}
 	events := &observe.Recorder{}
 	load := LoadOptions{
-		Config: o.Config, Granted: header.Granted() | o.Grant, Features: featuresNamed(header.Features),
-		Observer: events, KV: plugin.NewKV(), Metrics: plugin.NewMetrics(),
+		Config: o.Config, Granted: header.Granted() | o.Grant, Observer: events, KV: plugin.NewKV(), Metrics: plugin.NewMetrics(),
+	}
+	for _, info := range abi.Features {
+		if slices.Contains(header.Features, info.Name) {
+			load.Features = append(load.Features, info.Feature)
+		}
 	}
 	if o.Config == "" {
 		load.Config = string(header.Config)
@@ -89,15 +93,6 @@ func OpenReplay(header *recording.Header, o ReplayOptions) (*Replay, error) {
 	rights := plugin.RightsOf(p.plugin.Manifest(), load.Granted, "")
 	p.member = plugin.Member{ID: header.Plugin, Plugin: p.plugin, Capabilities: rights.Has(), Rights: rights}
 	return p, nil
-}
-
-func featuresNamed(names []string) (all []abi.Feature) {
-	for _, info := range abi.Features {
-		if slices.Contains(names, info.Name) {
-			all = append(all, info.Feature)
-		}
-	}
-	return all
 }
 
 // cgroupVersion is the recorded node's.

@@ -60,10 +60,11 @@ func (s *Simulator) Run(ctx context.Context) (Result, error) {
 	}
 	res.take(s.member.ID, s.events.Take())
 	if s.tree != nil {
-		var err error
-		if res.Writes, err = s.tree.writes(); err != nil {
+		after, err := s.tree.Files()
+		if err != nil {
 			return res, err
 		}
+		res.Writes = Writes(s.tree.before, after)
 	}
 	res.Metrics = map[string]int64{}
 	for _, series := range s.loaded.Metrics.All() {

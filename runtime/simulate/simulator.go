@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -161,7 +162,13 @@ func (s *Simulator) load(o Options) (err error) {
 	if o.Config == "" {
 		s.loaded.Config = s.event.Config
 	}
-	if err := s.fill(); err != nil {
+	kept := s.loaded.KV.Begin()
+	for key, value := range s.event.KV {
+		if errno := kept.Set(key, value); errno != abi.OK {
+			return fmt.Errorf("kv: %q: %w", key, errno)
+		}
+	}
+	if err := kept.Commit(); err != nil {
 		return err
 	}
 	if s.plugin, err = o.Load(s.loaded); err != nil {
@@ -191,17 +198,6 @@ func (s *Simulator) join(o Options) error {
 	return nil
 }
 
-// fill keeps for the plugin what the event says is kept already.
-func (s *Simulator) fill() error {
-	txn := s.loaded.KV.Begin()
-	for key, value := range s.event.KV {
-		if errno := txn.Set(key, value); errno != abi.OK {
-			return fmt.Errorf("kv: %q: %w", key, errno)
-		}
-	}
-	return txn.Commit()
-}
-
 // connect makes the routes of the plugin, and of the one before it.
 func (s *Simulator) connect() (err error) {
 	var files plugin.Files
@@ -218,7 +214,11 @@ func (s *Simulator) connect() (err error) {
 	if s.tree != nil {
 		s.options.Cgroups, files = s.tree.fs, s.tree.fs
 	}
-	s.hold()
+	if s.held != nil { // what it wanted at the end of the events before; nothing of it is written yet, and the event finds files as it says
+		s.held.Wishes(func(id enforce.ID, t enforce.Target, w enforce.Wish) {
+			s.options.Ledger.Record(id).Ask(enforce.Asked{Target: t, Wish: w})
+		})
+	}
 	members := []plugin.Member{s.member}
 	if len(s.event.Earlier) > 0 {
 		s.earlier = &earlierPlugin{changes: s.event.Earlier}
@@ -232,17 +232,6 @@ func (s *Simulator) connect() (err error) {
 		}
 	}
 	return err
-}
-
-// hold has the plugin want what it wanted at the end of the events before. Nothing of it is written yet: the event finds files as
-// it says.
-func (s *Simulator) hold() {
-	if s.held == nil {
-		return
-	}
-	s.held.Wishes(func(id enforce.ID, t enforce.Target, w enforce.Wish) {
-		s.options.Ledger.Record(id).Ask(enforce.Asked{Target: t, Wish: w})
-	})
 }
 
 // Call lets the event happen, with its post hook, and returns what kubelet would be
@@ -297,7 +286,7 @@ func (s *Simulator) Close(ctx context.Context) error {
 		errs = append(errs, s.plugin.Close(ctx))
 	}
 	if s.tree != nil {
-		errs = append(errs, s.tree.close())
+		errs = append(errs, s.tree.fs.Close(), os.RemoveAll(s.tree.Dir))
 	}
 	return errors.Join(errs...)
 }

@@ -262,7 +262,7 @@ type worstCase struct {
 
 // accepted reports whether a module may be compiled.
 func accepted(b bomb) bool {
-	if b.functions*len(b.body) > preflight.MaxModule {
+	if b.functions*len(b.body) > abi.MaxModule {
 		return false // without making it
 	}
 	m, err := preflight.Scan(b.module())

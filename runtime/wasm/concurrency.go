@@ -3,7 +3,6 @@ package wasm
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -36,10 +35,6 @@ func (l limiter) acquire(ctx context.Context, budget *plugin.Budget) error {
 // allButOne is the limit of one plugin's guests, and of those of all slow plugins together: so
 // guests that do nothing but run leave a processor to the proxy and one guest to the others.
 func (l limiter) allButOne() int { return max(1, l.size-1) }
-
-// DefaultRunning is how many guests may serve a hook at a time: as many as there are
-// processors for Go, and two if there is one.
-func DefaultRunning() int { return max(2, runtime.GOMAXPROCS(0)) }
 
 // A plugin is slow while a call of it has lately run for longer than slowCall.
 const (

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 
@@ -38,7 +39,7 @@ type Options struct {
 	GuestMemory int64
 
 	// Running is how many guests may serve a hook at a time, over all plugins, of
-	// which one plugin's may be all but one; DefaultRunning() if 0.
+	// which one plugin's may be all but one; if 0 as many as there are processors for Go, and two if there is one.
 	Running int
 
 	// NoTimeLimit lets guests run for as long as they like. It is there for the
@@ -55,11 +56,11 @@ type Engine struct {
 	memory       *memoryBudget
 	running      limiter
 	slow         limiter // of slow plugins, which together leave one of running to the others
+	wazero       string  // its version
 	cache        wazero.CompilationCache
 	compiling    chan struct{}    // holds a token for each module that is compiled in this process
 	interpreting chan struct{}    // holds a token while the code of an interpreted module is made
 	disk         *codecache.Cache // nil: modules are compiled here
-	wazero       string           // its version, where code goes to disk
 
 	mu     sync.Mutex
 	shared map[string]*sharedCode // by the keys of their entries on disk
@@ -74,12 +75,13 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 		interpret:    o.Interpret,
 		unmetered:    o.NoTimeLimit,
 		memory:       &memoryBudget{limit: cmp.Or(o.GuestMemory, DefaultGuestMemory)},
-		running:      newLimiter(cmp.Or(o.Running, DefaultRunning())),
+		running:      newLimiter(cmp.Or(o.Running, max(2, runtime.GOMAXPROCS(0)))),
 		cache:        wazero.NewCompilationCache(),
 		compiling:    make(chan struct{}, codecache.Children()),
 		interpreting: make(chan struct{}, 1),
 		shared:       map[string]*sharedCode{},
 	}
+	e.wazero = wazeroVersion()
 	e.slow = newLimiter(e.running.allButOne())
 	if e.observer == nil {
 		e.observer = observe.Discard()
@@ -93,22 +95,13 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 		e.observer.Observe(ctx, &observe.EngineSlow{})
 	}
 	e.interpret = kind == interpreter
-	if err := e.openDisk(o); err != nil {
-		return nil, errors.Join(err, e.Close(ctx))
+	if o.CacheDir == "" || e.interpret {
+		return e, nil
+	}
+	if e.disk, err = codecache.Open(codecache.Options{Dir: o.CacheDir, Program: o.Compiler}); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting the wasm engine: %w", err), e.Close(ctx))
 	}
 	return e, nil
-}
-
-// openDisk opens the cache of compiled code, if there is to be one.
-func (e *Engine) openDisk(o Options) (err error) {
-	if o.CacheDir == "" || e.interpret {
-		return nil
-	}
-	e.wazero = wazeroVersion()
-	if e.disk, err = codecache.Open(codecache.Options{Dir: o.CacheDir, Program: o.Compiler}); err != nil {
-		return fmt.Errorf("starting the wasm engine: %w", err)
-	}
-	return nil
 }
 
 // Close frees what plugins shared. All plugins have been closed before.

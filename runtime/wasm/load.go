@@ -25,7 +25,6 @@ const (
 	InterpretedFuel    = 5_000_000   // of a plugin that is interpreted
 	DefaultTickFuel    = 100_000_000 // of Tick: some 80,000 for each of 1,200 containers
 	MaxConfig          = 1 << 20
-	MaxModule          = abi.MaxModule
 
 	defaultInstances = 4
 	startTimeout     = 5 * time.Second // for all that a module runs before its first event

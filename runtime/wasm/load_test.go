@@ -48,7 +48,7 @@ func TestRefusedOptions(t *testing.T) {
 	e := newEngine(t, Options{})
 	_, err := e.Load(t.Context(), "p", wat(t, "noop"), PluginOptions{Config: make([]byte, MaxConfig+1)})
 	wantError(t, err, "its config has 1048577 bytes, the limit is 1048576")
-	_, err = e.Load(t.Context(), "p", make([]byte, MaxModule+1), PluginOptions{})
+	_, err = e.Load(t.Context(), "p", make([]byte, abi.MaxModule+1), PluginOptions{})
 	wantError(t, err, "module has 8388609 bytes, the limit is 8388608")
 	_, err = e.Load(t.Context(), "p", []byte("#!/bin/sh\n"), PluginOptions{})
 	wantError(t, err, "not a WebAssembly module")

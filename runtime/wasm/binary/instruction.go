@@ -25,8 +25,10 @@ func (r *Reader) Instruction() Instruction {
 	start, in := r.b, Instruction{Offset: r.offset}
 	in.Op = r.opcode()
 	row := in.Op.row()
-	if r.err == nil && !row.accepted() {
-		r.FailAt(in.Offset, "%s", row.refusal(in.Op))
+	if r.err == nil && row.name == "" {
+		r.FailAt(in.Offset, "uses %v, which does not exist", in.Op)
+	} else if r.err == nil && row.refused != nil {
+		r.FailAt(in.Offset, "uses %s (%s), which is not supported; %s", row.name, row.refused.name, row.refused.hint)
 	}
 	r.immediate(&in, row.immediate)
 	if r.err != nil {

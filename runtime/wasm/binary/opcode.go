@@ -76,16 +76,6 @@ func (op Opcode) row() *row { return instructions.row(op) }
 // for what gives code its structure.
 func (op Opcode) Change() int { return int(op.row().change) }
 
-func (r *row) accepted() bool { return r.name != "" && r.refused == nil }
-
-// refusal says what is wrong with an instruction that is not accepted.
-func (r *row) refusal(op Opcode) string {
-	if r.name == "" {
-		return fmt.Sprintf("uses %v, which does not exist", op)
-	}
-	return fmt.Sprintf("uses %s (%s), which is not supported; %s", r.name, r.refused.name, r.refused.hint)
-}
-
 // feature is an extension of WebAssembly that guests may not use, and what
 // their authors can do.
 type feature struct{ name, hint string }

@@ -47,7 +47,12 @@ func (w *rewriter) section(id binary.SectionID, r binary.Reader) {
 	case id == binary.ElementSection:
 		w.elements(&r, &out)
 	case id == binary.CodeSection:
-		w.code(&r, &out)
+		for n := range out.count(&r) {
+			w.body(w.Imported.Functions+int(n), r.Sub(), &out)
+			if len(out.b) > w.limit { // functions are too many
+				break
+			}
+		}
 	default:
 		out.bytes(r.Rest())
 	}
@@ -107,16 +112,6 @@ func (w *rewriter) elements(r *binary.Reader, out *writer) {
 		}
 		for range out.count(r) {
 			out.u32(w.moved(r.U32()))
-		}
-	}
-}
-
-// code rewrites functions until they are too many.
-func (w *rewriter) code(r *binary.Reader, out *writer) {
-	for n := range out.count(r) {
-		w.body(w.Imported.Functions+int(n), r.Sub(), out)
-		if len(out.b) > w.limit {
-			return
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"strings"
 	"testing"
+
+	"github.com/wasmproxy/wasmproxy/abi"
 )
 
 // section writes a section of a module.
@@ -66,7 +68,7 @@ var hostile = []struct {
 	{"empty file", nil, `module does not begin with \0asm and version 1: it is not a WebAssembly module`},
 	{"script", []byte("#!/bin/sh\n"), `module does not begin with \0asm and version 1: it is not a WebAssembly module`},
 	{"version 2", []byte("\x00asm\x02\x00\x00\x00"), `module does not begin with \0asm and version 1: it is not a WebAssembly module`},
-	{"too long", make([]byte, MaxModule+1), "module has 8388609 bytes, the limit is 8388608"},
+	{"too long", make([]byte, abi.MaxModule+1), "module has 8388609 bytes, the limit is 8388608"},
 
 	// Counts that lie.
 	{"types", moduleOf(section(1, num(20_000_000))), "type section at offset 0xa: claims 20000000 types where 0 bytes are left"},

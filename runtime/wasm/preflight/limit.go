@@ -1,11 +1,8 @@
 package preflight
 
-import "github.com/wasmproxy/wasmproxy/abi"
-
 // Limits of a module, well above what real guests of Go, TinyGo, Rust and C
 // were seen to need; the largest seen stands behind each.
 const (
-	MaxModule    = abi.MaxModule
 	maxSections  = 64 // custom ones included; with DWARF: 20
 	maxTypes     = 10_000
 	maxValues    = 1_000 // parameters of one function type

@@ -42,8 +42,8 @@ var sections = [...]struct {
 // an error the outline holds what was read before it and is not nil.
 func Scan(module []byte) (*Outline, error) {
 	s := &scanner{Outline: &Outline{Module: module}, last: -1, function: -1, segments: -1}
-	if len(module) > MaxModule {
-		return s.Outline, &Error{Function: -1, Reason: fmt.Sprintf("has %d bytes, the limit is %d", len(module), MaxModule)}
+	if len(module) > abi.MaxModule {
+		return s.Outline, &Error{Function: -1, Reason: fmt.Sprintf("has %d bytes, the limit is %d", len(module), abi.MaxModule)}
 	}
 	if !strings.HasPrefix(string(module[:min(len(module), len(binary.Magic))]), binary.Magic) {
 		return s.Outline, &Error{Function: -1, Reason: "does not begin with \\0asm and version 1: it is not a WebAssembly module"}

@@ -7,11 +7,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/wasmproxy/wasmproxy/abi"
 )
 
 // allowance is what the scan of a module may allocate: a few times its size, and
 // the space of error messages.
-func allowance(module []byte) uint64 { return uint64(8*min(len(module), MaxModule)) + 16<<10 }
+func allowance(module []byte) uint64 { return uint64(8*min(len(module), abi.MaxModule)) + 16<<10 }
 
 // allocated is how many bytes f allocated.
 func allocated(f func()) uint64 {

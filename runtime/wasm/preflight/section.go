@@ -177,9 +177,9 @@ func (s *scanner) checkExport(r *binary.Reader, at int, e Export) {
 	case binary.KindFunction:
 		within(r, at, "function", e.Index, len(s.functions))
 	case binary.KindTable:
-		within(r, at, "table", e.Index, s.tables())
+		within(r, at, "table", e.Index, s.Imported.Tables+count(s.Table))
 	case binary.KindMemory:
-		within(r, at, "memory", e.Index, s.memories())
+		within(r, at, "memory", e.Index, s.Imported.Memories+count(s.Memory))
 	case binary.KindGlobal:
 		within(r, at, "global", e.Index, s.AllGlobals())
 	default:
@@ -206,18 +206,12 @@ func shorten(name []byte) string {
 	return string(name)
 }
 
-func (s *scanner) memories() int {
-	if s.Memory != nil {
-		return s.Imported.Memories + 1
+// count is how many memories or tables of its own a module has.
+func count(own *binary.Limits) int {
+	if own != nil {
+		return 1
 	}
-	return s.Imported.Memories
-}
-
-func (s *scanner) tables() int {
-	if s.Table != nil {
-		return s.Imported.Tables + 1
-	}
-	return s.Imported.Tables
+	return 0
 }
 
 func (s *scanner) readStart(r *binary.Reader) {
