@@ -99,12 +99,8 @@ func (s *scope) allow(c *Change, hooks abi.HookSet, handles bool) error {
 }
 
 func (s *scope) checkFormat(c *Change, info *abi.FieldInfo) error {
-	check := formats[info.Format]
-	if check == nil {
-		return nil
-	}
-	if errno, reason := check(s, c); errno != abi.OK {
-		return refused(c, errno, reason)
+	if check := formats[info.Format]; check != nil {
+		return check(s, c)
 	}
 	return nil
 }
@@ -168,15 +164,12 @@ func (s *scope) checkFile(c *Change) error {
 	if s.files == nil {
 		return refused(c, abi.Unsupported, "this node has no cgroup file system that the proxy may write to")
 	}
-	if errno, reason := s.parse(c, rules.CgroupSet); errno != abi.OK {
-		return refused(c, errno, reason)
-	}
-	return nil
+	return s.parse(c, rules.CgroupSet)
 }
 
 // parse brings a value for a cgroup file into its normal form, in which two ways to write
 // one value are equal.
-func (s *scope) parse(c *Change, way rules.Ways) (abi.Errno, string) {
+func (s *scope) parse(c *Change, way rules.Ways) error {
 	var err error
 	set := rules.Set(s.files.Version())
 	if c.Op == DeleteEntry {
@@ -186,9 +179,9 @@ func (s *scope) parse(c *Change, way rules.Ways) (abi.Errno, string) {
 	}
 	var why *rules.Error
 	if errors.As(err, &why) {
-		return why.Code, why.Reason()
+		return refused(c, why.Code, why.Reason())
 	}
-	return abi.OK, ""
+	return nil
 }
 
 // fits reports whether the operation is one for fields of type t.

@@ -22,7 +22,7 @@ var (
 )
 
 // formats check a change's value. Records have checks of their own, in recordFormats.
-var formats = [...]func(*scope, *Change) (abi.Errno, string){
+var formats = [...]func(*scope, *Change) error{
 	abi.ArgumentList:  checkArguments,
 	abi.CDIName:       matching(cdiDevice.MatchString, "vendor/class=name"),
 	abi.CgroupFiles:   (*scope).checkUnified,
@@ -47,12 +47,12 @@ var formats = [...]func(*scope, *Change) (abi.Errno, string){
 // recordFormats say what is wrong with a record, "" if nothing is.
 var recordFormats = map[abi.Format]func(values map[string]string) string{abi.DeviceRecord: checkDevice, abi.MountRecord: checkMount}
 
-func matching(fits func(string) bool, want string) func(*scope, *Change) (abi.Errno, string) {
-	return func(_ *scope, c *Change) (abi.Errno, string) {
+func matching(fits func(string) bool, want string) func(*scope, *Change) error {
+	return func(_ *scope, c *Change) error {
 		if fits(c.Text) {
-			return abi.OK, ""
+			return nil
 		}
-		return abi.Invalid, quoted(c.Text) + ": want " + want
+		return refused(c, abi.Invalid, quoted(c.Text)+": want "+want)
 	}
 }
 
@@ -66,12 +66,12 @@ func isGroup(s string) bool {
 }
 
 // checkRange holds a number to the range of its field.
-func checkRange(_ *scope, c *Change) (abi.Errno, string) {
+func checkRange(_ *scope, c *Change) error {
 	info := FieldOf(c.Kind(), c.Field)
 	least, most, unlimited := info.Format.Range()
 	within := c.Int >= least && c.Int <= most
 	if within || c.Int == -1 && unlimited {
-		return abi.OK, ""
+		return nil
 	}
 	reason := fmt.Sprintf("%d: want %d to %d", c.Int, least, most)
 	switch {
@@ -83,57 +83,57 @@ func checkRange(_ *scope, c *Change) (abi.Errno, string) {
 	if unlimited {
 		reason += ", or -1 for no limit"
 	}
-	return abi.Invalid, reason
+	return refused(c, abi.Invalid, reason)
 }
 
 // checkArguments takes what execve does.
-func checkArguments(_ *scope, c *Change) (abi.Errno, string) {
+func checkArguments(_ *scope, c *Change) error {
 	clean := true
 	abi.EachElement(c.Text, func(e string) bool {
 		clean = !strings.ContainsRune(e, 0)
 		return clean
 	})
 	if !clean {
-		return abi.Invalid, "want elements without NUL bytes"
+		return refused(c, abi.Invalid, "want elements without NUL bytes")
 	}
-	return abi.OK, ""
+	return nil
 }
 
-func checkHugepages(_ *scope, c *Change) (abi.Errno, string) {
+func checkHugepages(_ *scope, c *Change) error {
 	if !rules.IsPageSize(c.Key) {
-		return abi.Invalid, "want a page size such as 2MB or 1GB"
+		return refused(c, abi.Invalid, "want a page size such as 2MB or 1GB")
 	}
 	if _, err := strconv.ParseUint(c.Text, 10, 64); c.Op == SetEntry && err != nil {
-		return abi.Invalid, quoted(c.Text) + ": want a number of bytes"
+		return refused(c, abi.Invalid, quoted(c.Text)+": want a number of bytes")
 	}
-	return abi.OK, ""
+	return nil
 }
 
 // checkUnified holds a key of the unified map to the same table as cgroup_set: the runtime
 // writes it to the container's cgroup as root, whatever it is.
-func (s *scope) checkUnified(c *Change) (abi.Errno, string) {
+func (s *scope) checkUnified(c *Change) error {
 	if s.files == nil {
-		return abi.Unsupported, "unified needs cgroup v2"
+		return refused(c, abi.Unsupported, "unified needs cgroup v2")
 	}
 	return s.parse(c, rules.Unified)
 }
 
-func checkEnv(_ *scope, c *Change) (abi.Errno, string) {
+func checkEnv(_ *scope, c *Change) error {
 	if c.Key == "" || strings.ContainsAny(c.Key, "=\x00") {
-		return abi.Invalid, "want a name of an environment variable, without = and NUL bytes"
+		return refused(c, abi.Invalid, "want a name of an environment variable, without = and NUL bytes")
 	}
 	if strings.ContainsRune(c.Text, 0) {
-		return abi.Invalid, "want a value without NUL bytes"
+		return refused(c, abi.Invalid, "want a value without NUL bytes")
 	}
-	return abi.OK, ""
+	return nil
 }
 
-func checkMetadata(_ *scope, c *Change) (abi.Errno, string) {
+func checkMetadata(_ *scope, c *Change) error {
 	switch {
 	case c.Key == "" || strings.ContainsRune(c.Key, 0):
-		return abi.Invalid, wantKey
+		return refused(c, abi.Invalid, wantKey)
 	case strings.HasPrefix(c.Key, reserved):
-		return abi.Denied, "keys that begin with " + reserved + " are kubelet's"
+		return refused(c, abi.Denied, "keys that begin with "+reserved+" are kubelet's")
 	}
-	return abi.OK, ""
+	return nil
 }

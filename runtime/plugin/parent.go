@@ -11,24 +11,24 @@ import (
 // checkCgroupParent refuses a cgroup parent outside the one that the event's pod
 // has, which is kubelet's or lies below it: elsewhere the pod could use, and its
 // plugins could write, what belongs to the rest of the node. The event is nil in tests.
-func checkCgroupParent(a *scope, c *Change) (abi.Errno, string) {
+func checkCgroupParent(a *scope, c *Change) error {
 	parent, ev := c.Text, a.event
 	absolute := strings.HasPrefix(parent, "/") && parent == path.Clean(parent) && parent != "/"
 	slice := strings.HasSuffix(parent, ".slice") && !strings.Contains(parent, "/")
 	if !absolute && !slice || strings.ContainsFunc(parent, unicode.IsControl) {
-		return abi.Invalid, quoted(parent) + ": want an absolute, clean path below /, or a systemd slice, without control characters"
+		return refused(c, abi.Invalid, quoted(parent)+": want an absolute, clean path below /, or a systemd slice, without control characters")
 	}
 	if ev == nil {
-		return abi.OK, ""
+		return nil
 	}
 	of, _ := ev.Text(abi.Pod, abi.PodCgroupParent)
 	if of == "" {
-		return abi.Denied, quoted(parent) + ": want a path at or below the pod's own cgroup parent, which is not known"
+		return refused(c, abi.Denied, quoted(parent)+": want a path at or below the pod's own cgroup parent, which is not known")
 	}
 	if !BelowParent(of, parent) {
-		return abi.Denied, quoted(parent) + ": want a path at or below the pod's own cgroup parent, " + quoted(of)
+		return refused(c, abi.Denied, quoted(parent)+": want a path at or below the pod's own cgroup parent, "+quoted(of))
 	}
-	return abi.OK, ""
+	return nil
 }
 
 // BelowParent reports whether a cgroup parent is another one or lies below it. Of
