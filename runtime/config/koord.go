@@ -55,7 +55,7 @@ func LoadKoord(fs *pflag.FlagSet, file File) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	defaults := map[string]any{"mode": mode}
+	defaults := map[string]string{"mode": mode}
 	for flag, key := range koordNames {
 		defaults[key] = fs.Lookup(flag).DefValue
 	}
