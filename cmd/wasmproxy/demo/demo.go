@@ -235,7 +235,8 @@ func request[Q, A proto.Message](
 // look looks at the cgroup tree, and prints which files are different if that is wanted. What is used changes all the time.
 func (s *session) look(print bool) error {
 	files, err := s.cgroups.Files()
-	if err == nil && s.written(files) {
+	empty := func(name string) bool { return files[name] == "" && s.groups[name] != "" }
+	if err == nil && slices.ContainsFunc(slices.Collect(maps.Keys(files)), empty) { // a plain file that is being written, for a moment
 		time.Sleep(lookEvery / 10)
 		files, err = s.cgroups.Files()
 	}
@@ -248,16 +249,6 @@ func (s *session) look(print bool) error {
 	}
 	s.groups = files
 	return nil
-}
-
-// written reports whether a file may be about to be written, since it is empty and was not. A plain file is empty for a moment then.
-func (s *session) written(files map[string]string) bool {
-	for name, content := range files {
-		if content == "" && s.groups[name] != "" {
-			return true
-		}
-	}
-	return false
 }
 
 // take takes the events that have come, and notes whether other plugins are active since.

@@ -73,21 +73,16 @@ func (h *interactive) play(ctx context.Context) error {
 	}
 	h.take()
 	h.changed = false
-	h.printInstructions()
+	h.title("6. Try your own plugin")
+	h.line(bold, "you", "cp PLUGIN.wasm %s", filepath.Join(h.plugins(), "10-PLUGIN.wasm"))
+	h.line(bold, "you", "edit %s, or only touch it: the pod is run anew", h.file)
+	h.line(bold, "demo", "the pod goes on while plugins come and go; its cgroup files are in %s; Ctrl-C ends it", h.cgroups.Dir)
 	h.brief = true // the requests are long, and in the user's own file
 	for ctx.Err() == nil {
 		h.rerun(ctx)
 		h.await(ctx)
 	}
 	return nil
-}
-
-// printInstructions says what can be done now.
-func (h *interactive) printInstructions() {
-	h.title("6. Try your own plugin")
-	h.line(bold, "you", "cp PLUGIN.wasm %s", filepath.Join(h.plugins(), "10-PLUGIN.wasm"))
-	h.line(bold, "you", "edit %s, or only touch it: the pod is run anew", h.file)
-	h.line(bold, "demo", "the pod goes on while plugins come and go; its cgroup files are in %s; Ctrl-C ends it", h.cgroups.Dir)
 }
 
 // rerun ends the Pod that runs and runs the one of the file. What goes wrong is

@@ -56,14 +56,14 @@ func (r *memoryRuntime) use() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	waits := map[string]int64{} // for how many µs of the second, by cgroup
-	for id := range r.running {
-		limit, err := os.ReadFile(filepath.Join(r.cgroups.Dir, r.groups[id], rules.CPUMax))
-		if err != nil {
+	for _, c := range r.containers {
+		limit, err := os.ReadFile(filepath.Join(r.cgroups.Dir, c.group, rules.CPUMax))
+		if err != nil || !c.running {
 			continue
 		}
 		of := spend(rules.ParseLimit(rules.CPUMax, strings.TrimSpace(string(limit))))
-		r.count(r.groups[id], of)
-		for _, g := range withParents(r.groups[id]) {
+		r.count(c.group, of)
+		for _, g := range withParents(c.group) {
 			waits[g] = max(waits[g], of.throttledTime)
 		}
 	}

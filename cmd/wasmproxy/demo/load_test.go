@@ -16,7 +16,7 @@ func TestPressure(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(r.cgroups.Dir, container, "cpu.max"), "50000 100000\n")
-	r.groups["web"], r.running["web"] = container, true
+	r.containers["web"] = &memoryContainer{group: container, running: true}
 	want := func(group, text string) {
 		t.Helper()
 		got, err := os.ReadFile(filepath.Join(r.cgroups.Dir, group, cpuPressureFile))
