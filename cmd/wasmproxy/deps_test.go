@@ -22,7 +22,7 @@ var mayImport = map[string]string{
 	"runtime/proxy":            "runtime/cri runtime/observe",
 	"runtime/docker":           "abi runtime/cri runtime/observe runtime/pods", // it asks the store which pod a container is in
 	"runtime/observe":          "abi",
-	"runtime/observe/audit":    "runtime/observe runtime/observe/tracing runtime/plugin",
+	"runtime/observe/audit":    "abi runtime/observe runtime/observe/tracing runtime/plugin",
 	"runtime/observe/metrics":  "abi runtime/cri runtime/observe runtime/plugin runtime/status", // plugins count in types of runtime/plugin
 	"runtime/observe/slogsink": "runtime/observe",
 	"runtime/observe/tracing":  "runtime/cri runtime/observe",

@@ -60,9 +60,9 @@ type Log struct {
 type entry struct {
 	at     time.Time
 	trace  string
-	event  observe.Event
-	maker  string // the plugin that the line counts for, if it can make as many as it likes
+	line   *line
 	digest string // of the plugin's active version
+	last   bool   // the plugin is removed
 }
 
 // output writes lines. It is for one goroutine.
@@ -97,34 +97,32 @@ func (l *Log) Wants(k observe.Kind) bool {
 
 // Observe implements observe.Observer. It does not wait for the line to be written.
 func (l *Log) Observe(ctx context.Context, e observe.Event) {
-	maker, ok := audited(e)
-	if !ok {
+	line := lineOf(e)
+	if line == nil {
 		return
 	}
+	_, last := e.(*observe.PluginRemoved)
 	select {
-	case l.queue <- entry{time.Now(), tracing.TraceID(ctx), e, maker, l.digest(e, maker)}:
+	case l.queue <- entry{time.Now(), tracing.TraceID(ctx), line, l.digest(e, line.plugin), last}:
 	default:
 		l.dropped.Add(1)
 		l.lost.Add(1)
 	}
 }
 
-// digest returns that of the version of the plugin that is active at the event.
-func (l *Log) digest(e observe.Event, maker string) string {
+// digest returns that of the version of a plugin that is active at the event.
+func (l *Log) digest(e observe.Event, plugin string) string {
 	switch e := e.(type) {
 	case *observe.PluginLoaded:
-		l.digests.Store(e.Plugin, e.Digest)
-		maker = e.Plugin
+		l.digests.Store(plugin, e.Digest)
 	case *observe.PluginReplaced:
-		l.digests.Store(e.Plugin, e.Digest)
-		maker = e.Plugin
-	case *observe.PluginSettingsChanged:
-		maker = e.Plugin
+		l.digests.Store(plugin, e.Digest)
+	case *observe.PluginRejected: // it is about other files
+		return ""
 	case *observe.PluginRemoved:
-		defer l.digests.Delete(e.Plugin)
-		maker = e.Plugin
+		defer l.digests.Delete(plugin)
 	}
-	digest, _ := l.digests.Load(maker)
+	digest, _ := l.digests.Load(plugin)
 	text, _ := digest.(string)
 	return text
 }

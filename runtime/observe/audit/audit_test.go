@@ -52,12 +52,11 @@ func TestLines(t *testing.T) {
 		`"event":"cgroup_undone",ABOUT,"field":"cpu.idle","new":"0"`:                          &observe.CgroupFileUndone{Object: web, File: "cpu.idle", Value: "0"},
 	} {
 		want = `{"time":"2026-11-22T09:00:00Z",` + strings.Replace(want, "ABOUT", `"namespace":"shop","pod":"web-0","pod_id":"6d2f","container":"main","container_id":"91ac"`, 1) + "}\n"
-		_, is := audited(e)
-		if got := lineOf(entry{at: time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC), event: e}, 0); !is || string(got) != want {
-			t.Errorf("%T: audited %v\n%swant\n%s", e, is, got, want)
+		if got := (entry{at: time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC), line: lineOf(e)}).text(0); string(got) != want {
+			t.Errorf("%T:\n%swant\n%s", e, got, want)
 		}
 	}
-	if _, is := audited(&observe.CallFinished{}); is {
+	if lineOf(&observe.CallFinished{}) != nil {
 		t.Error("a call is audited")
 	}
 }
@@ -68,9 +67,9 @@ func TestLineInTheDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := lineOf(entry{at: time.Date(2026, 11, 22, 9, 0, 0, 123456789, time.UTC), trace: "4bf92f3577b34da6a3ce929d0e0e4736", event: &observe.FieldChanged{
+	got := entry{at: time.Date(2026, 11, 22, 9, 0, 0, 123456789, time.UTC), trace: "4bf92f3577b34da6a3ce929d0e0e4736", line: lineOf(&observe.FieldChanged{
 		Plugin: "10-quota", Hook: abi.PreCreateContainer, Object: web, Field: "container.resources.cpu_quota", Previous: "100000", Value: "200000",
-	}, digest: "93a44bbb96c751218e4c00d479e4c14358122a389acca16205b1e4d0dc5f9476"}, 0)
+	}), digest: "93a44bbb96c751218e4c00d479e4c14358122a389acca16205b1e4d0dc5f9476"}.text(0)
 	if !bytes.Equal(got, want) {
 		t.Errorf("the document has\n%sbut this is written\n%s", want, got)
 	}
@@ -155,7 +154,7 @@ func TestAPluginIsBounded(t *testing.T) {
 	out := new(memory)
 	l := &Log{observer: &seen, out: out, budgets: map[string]*budget{}}
 	at, long := time.Now(), strings.Repeat("é", 32<<10)
-	flood := entry{at: at, maker: "a", event: &observe.FieldChanged{Plugin: "a", Object: web, Field: long, Previous: long, Value: long}}
+	flood := entry{at: at, line: lineOf(&observe.FieldChanged{Plugin: "a", Object: web, Field: long, Previous: long, Value: long})}
 	const events = 100_000
 	for range events {
 		l.write(flood)
@@ -170,7 +169,7 @@ func TestAPluginIsBounded(t *testing.T) {
 		t.Errorf("the plugin wrote %d bytes, %d are allowed", size, burst)
 	}
 	dropped := events - len(out.lines)
-	l.write(entry{at: at, maker: "b", event: &observe.FieldChanged{Plugin: "b"}})
+	l.write(entry{at: at, line: lineOf(&observe.FieldChanged{Plugin: "b"})})
 	later := flood
 	later.at = at.Add(2 * repeatTime)
 	l.write(later)

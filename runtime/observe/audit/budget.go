@@ -26,18 +26,19 @@ type budget struct {
 
 // within returns the line of an entry, and whether its plugin may write it.
 func (l *Log) within(e entry) (text []byte, ok bool) {
-	if removed, is := e.event.(*observe.PluginRemoved); is {
-		delete(l.budgets, removed.Plugin)
+	plugin := e.line.plugin
+	if e.last {
+		delete(l.budgets, plugin)
 	}
-	if e.maker == "" {
-		return lineOf(e, 0), true
+	if !e.line.limited {
+		return e.text(0), true
 	}
-	b := l.budgets[e.maker]
+	b := l.budgets[plugin]
 	if b == nil {
 		b = &budget{left: burst, at: e.at}
-		l.budgets[e.maker] = b
+		l.budgets[plugin] = b
 	}
-	text = lineOf(e, b.dropped)
+	text = e.text(b.dropped)
 	b.left, b.at = min(b.left+steady*max(e.at.Sub(b.at).Seconds(), 0), burst), e.at
 	if ok = b.left >= float64(len(text)); ok {
 		b.left, b.dropped = b.left-float64(len(text)), 0
@@ -46,7 +47,7 @@ func (l *Log) within(e entry) (text []byte, ok bool) {
 		b.unreported++
 	}
 	if b.unreported > 0 && !e.at.Before(b.next) {
-		l.observer.Observe(context.Background(), &observe.AuditLinesLimited{Plugin: e.maker, Lines: b.unreported})
+		l.observer.Observe(context.Background(), &observe.AuditLinesLimited{Plugin: plugin, Lines: b.unreported})
 		b.unreported, b.next = 0, e.at.Add(repeatTime)
 	}
 	return text, ok
