@@ -1,6 +1,10 @@
 package main
 
 import (
+	"context"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,7 +95,12 @@ func TestCrashWithABadSettingsFile(t *testing.T) {
 			}
 			_, err := u.kubelet.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: podConfig("web" + bad.name)}, grpc.WaitForReady(true))
 			u.must(err)
-			if m, err := u.admin.Metrics(t.Context()); err != nil || !strings.Contains(string(m), "\nwasmproxy_settings_load_failed 1\n") {
+			client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", u.admin.Socket) }}}
+			resp, err := client.Get("http://admin/metrics")
+			u.must(err)
+			m, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if err != nil || !strings.Contains(string(m), "\nwasmproxy_settings_load_failed 1\n") {
 				t.Errorf("no metric says so: %v", err)
 			}
 			for _, args := range [][]string{{"status"}, {"plugin", "list"}} {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/explain"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/recording"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
@@ -23,7 +24,7 @@ import (
 const maxAnswer = 64 << 20
 
 // Client asks the proxy whose admin socket is at Socket, an absolute path. With StatusOnly that is the
-// status socket, which answers Status, Plugins and Metrics alone.
+// status socket, which answers Status and Plugins alone.
 type Client struct {
 	Socket     string
 	StatusOnly bool
@@ -32,7 +33,7 @@ type Client struct {
 // Ask asks the proxy on its admin socket, or on its status socket if that one cannot be reached. A path that is empty is of
 // no socket. The error is ErrNoProxy if no proxy can be reached.
 func Ask[T any](ctx context.Context, adminSocket, statusSocket string, ask func(Client, context.Context) (T, error)) (answer T, err error) {
-	err = noProxy("admin-socket and status-socket are empty, so that no proxy can be asked")
+	err = unreached{ErrNoProxy, "admin-socket and status-socket are empty, so that no proxy can be asked"}
 	if adminSocket != "" {
 		answer, err = ask(Client{Socket: adminSocket}, ctx)
 	}
@@ -99,88 +100,66 @@ func (c Client) Shadow(ctx context.Context, id string) (r plugin.ShadowReport, e
 	return r, err
 }
 
-// Metrics asks for the metrics, in a form that Prometheus reads.
-func (c Client) Metrics(ctx context.Context) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
-	status, text, err := c.fetch(ctx, http.MethodGet, "/metrics", nil)
-	if err == nil && status != http.StatusOK {
-		err = c.refused(status, text)
-	}
-	return text, err
+// Record has the calls of a plugin recorded. The caller reads the lines and closes them, which ends the recording, as the
+// end of ctx does.
+func (c Client) Record(ctx context.Context, id string, o recording.Options) (io.ReadCloser, error) {
+	return c.open(ctx, http.MethodPost, "/plugins/"+url.PathEscape(id)+"/recording", o)
 }
 
 // ErrNoProxy says that no proxy listens on the socket.
 var ErrNoProxy = errors.New("no proxy runs")
 
-// noProxy is an ErrNoProxy that says what to do.
-type noProxy string
+// unreached is an error of a kind that says what to do.
+type unreached struct {
+	kind error // ErrNoProxy, or fs.ErrPermission
+	text string
+}
 
-func (e noProxy) Error() string        { return string(e) }
-func (e noProxy) Is(target error) bool { return target == ErrNoProxy }
-
-// noPermission is an fs.ErrPermission that says what to do.
-type noPermission string
-
-func (e noPermission) Error() string        { return string(e) }
-func (e noPermission) Is(target error) bool { return target == fs.ErrPermission }
+func (e unreached) Error() string { return e.text }
+func (e unreached) Unwrap() error { return e.kind }
 
 // ask has the answer, which is JSON, decoded.
 func (c Client) ask(ctx context.Context, method, resource string, body, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	status, got, err := c.fetch(ctx, method, resource, body)
+	answer, err := c.open(ctx, method, resource, body)
 	if err != nil {
 		return err
 	}
-	if status != http.StatusOK {
-		return c.refused(status, got)
-	}
-	if err := json.Unmarshal(got, into); err != nil {
+	defer answer.Close()
+	if err := json.NewDecoder(io.LimitReader(answer, maxAnswer)).Decode(into); err != nil {
 		return fmt.Errorf("reading the answer of %s: %w", c.Socket, err)
 	}
 	return nil
 }
 
-// fetch returns the status and the body of an answer. A body to send becomes JSON.
-func (c Client) fetch(ctx context.Context, method, resource string, body any) (status int, got []byte, err error) {
-	resp, end, err := c.send(ctx, method, resource, body)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer end()
-	defer resp.Body.Close()
-	if got, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer)); err != nil {
-		return 0, nil, fmt.Errorf("reading the answer of %s: %w", c.Socket, err)
-	}
-	return resp.StatusCode, got, nil
-}
-
-// send returns an answer, whose body the caller closes, and after that the connection with end.
-func (c Client) send(ctx context.Context, method, resource string, body any) (_ *http.Response, end func(), err error) {
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) }}
-	defer func() {
-		if err != nil {
-			transport.CloseIdleConnections()
-		}
-	}()
-	var send io.Reader
+// open returns an answer, which the caller closes, and its connection with it. A body to send becomes JSON. An answer that
+// is an error is the error.
+func (c Client) open(ctx context.Context, method, resource string, body any) (io.ReadCloser, error) {
+	var send bytes.Buffer
 	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return nil, nil, err
+		if err := json.NewEncoder(&send).Encode(body); err != nil {
+			return nil, err
 		}
-		send = bytes.NewReader(text)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://admin"+resource, send)
+	req, err := http.NewRequestWithContext(ctx, method, "http://admin"+resource, &send)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) }}
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
-		return nil, nil, c.unreachable(err)
+		return nil, c.unreachable(err)
 	}
-	return resp, transport.CloseIdleConnections, nil
+	if resp.StatusCode == http.StatusOK {
+		return resp.Body, nil
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("reading the answer of %s: %w", c.Socket, err)
+	}
+	return nil, c.refused(resp.StatusCode, text)
 }
 
 func (c Client) dial(ctx context.Context) (net.Conn, error) {
@@ -192,11 +171,11 @@ func (c Client) unreachable(err error) error {
 	key, name := c.setting()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return noProxy(fmt.Sprintf("there is no %s %s: start the proxy (systemctl start wasmproxy, or wasmproxy serve); if it has another %s, name that with --%s", name, c.Socket, key, key))
+		return unreached{ErrNoProxy, fmt.Sprintf("there is no %s %s: start the proxy (systemctl start wasmproxy, or wasmproxy serve); if it has another %s, name that with --%s", name, c.Socket, key, key)}
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return noProxy(fmt.Sprintf("no proxy listens on the %s %s: start the proxy (systemctl start wasmproxy, or wasmproxy serve); if it has another %s, name that with --%s", name, c.Socket, key, key))
+		return unreached{ErrNoProxy, fmt.Sprintf("no proxy listens on the %s %s: start the proxy (systemctl start wasmproxy, or wasmproxy serve); if it has another %s, name that with --%s", name, c.Socket, key, key)}
 	case errors.Is(err, fs.ErrPermission):
-		return noPermission(fmt.Sprintf("no permission to open the %s %s: run the command as the proxy's user, which is usually root", name, c.Socket))
+		return unreached{fs.ErrPermission, fmt.Sprintf("no permission to open the %s %s: run the command as the proxy's user, which is usually root", name, c.Socket)}
 	}
 	return fmt.Errorf("asking the proxy on the %s %s: %w", name, c.Socket, err)
 }
@@ -207,11 +186,6 @@ func (c Client) refused(status int, body []byte) error {
 	_, name := c.setting()
 	if json.Unmarshal(body, &p) != nil || p.Error == "" {
 		return fmt.Errorf("what listens on %s answers with status %d: check that it is the %s of a wasmproxy of this version", c.Socket, status, name)
-	}
-	kinds := map[int]error{
-		http.StatusBadRequest: explain.ErrInvalid,
-		http.StatusNotFound:   explain.ErrNotFound,
-		http.StatusConflict:   explain.ErrAmbiguous,
 	}
 	if kind := kinds[status]; kind != nil {
 		return &explain.Error{Kind: kind, Text: p.Error}

@@ -1,12 +1,8 @@
 package admin
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/recording"
@@ -51,35 +47,4 @@ func (l *lines) Write(line []byte) (int, error) {
 		err = l.control.Flush()
 	}
 	return n, err
-}
-
-// Record has the calls of a plugin recorded. The caller reads the lines and closes them, which ends the recording, as the
-// end of ctx does.
-func (c Client) Record(ctx context.Context, id string, o recording.Options) (io.ReadCloser, error) {
-	resp, end, err := c.send(ctx, http.MethodPost, "/plugins/"+url.PathEscape(id)+"/recording", o)
-	if err != nil {
-		return nil, err
-	}
-	if resp.StatusCode == http.StatusOK {
-		return stream{resp.Body, end}, nil
-	}
-	defer end()
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxHeader))
-	if err != nil {
-		return nil, fmt.Errorf("reading the answer of %s: %w", c.Socket, err)
-	}
-	return nil, c.refused(resp.StatusCode, text)
-}
-
-// stream is an answer that goes on, with its connection.
-type stream struct {
-	io.ReadCloser
-	end func()
-}
-
-// Close implements io.Closer.
-func (s stream) Close() error {
-	defer s.end()
-	return s.ReadCloser.Close()
 }

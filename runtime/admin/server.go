@@ -9,6 +9,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"runtime/debug"
 	"time"
 
@@ -66,55 +67,68 @@ type Sources struct {
 	Shadow func(ctx context.Context, plugin string) (plugin.ShadowReport, error)
 }
 
-// Handler has a handler for each resource:
+// Serve answers requests for all resources until ctx is done, which also ends those under way. It closes the
+// listener. The error says why it ended earlier. An error in an answer is a problem with its text.
+func Serve(ctx context.Context, l net.Listener, s Sources) error {
+	return serve(ctx, l, &s, s.addPublic, s.addStatus, s.addOwn)
+}
+
+// ServeStatus is Serve of what tells the state of the proxy and changes nothing. Errors of plugins may name pods and
+// containers.
+func ServeStatus(ctx context.Context, l net.Listener, s Sources) error {
+	return serve(ctx, l, &s, s.addPublic, s.addStatus)
+}
+
+// ServePublic is Serve of what names no pod and no container.
+func ServePublic(ctx context.Context, l net.Listener, s Sources) error {
+	return serve(ctx, l, &s, s.addPublic)
+}
+
+// addStatus adds
+//
+//	GET /status      a status.Status
+//	GET /plugins     a status.Plugins
+func (s *Sources) addStatus(mux *http.ServeMux) {
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) { answerWith(w, r, s.Status) })
+	mux.HandleFunc("GET /plugins", func(w http.ResponseWriter, r *http.Request) { answerWith(w, r, s.Plugins) })
+}
+
+// addOwn adds what is for the proxy's own user:
 //
 //	GET /explain?name=[NAMESPACE/]POD[/CONTAINER]    an explain.Report
-//	GET /debug/pprof/                                Go's profiles of the process
+//	GET /debug/pprof/                                Go's profiles of the process: names of functions, and no data
 //	GET /bypass                                      a status.Bypass
 //	PUT /bypass                                      the same; the body is a BypassRequest
 //	POST /plugins/{id}/recording                     lines of a recording; the body is a recording.Options
 //	POST /plugins/{id}/retry                         nothing: the version that failed its probation is loaded once more
 //	GET /plugins/{id}/shadow                         a plugin.ShadowReport
-//
-// and those of Status.
-// An error is a problem with its text.
-func Handler(s Sources) http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /explain", s.explain)
-	s.addPublic(mux)
-	s.addStatus(mux)
-	addProfiles(mux)
+func (s *Sources) addOwn(mux *http.ServeMux) {
+	mux.HandleFunc("GET /explain", func(w http.ResponseWriter, r *http.Request) {
+		answerWith(w, r, func(ctx context.Context) (*explain.Report, error) { return s.Explain(ctx, r.URL.Query().Get("name")) })
+	})
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("GET /bypass", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.Bypass()) })
 	mux.HandleFunc("PUT /bypass", s.setBypass)
 	mux.HandleFunc("POST /plugins/{id}/recording", s.record)
 	mux.HandleFunc("POST /plugins/{id}/retry", func(w http.ResponseWriter, r *http.Request) {
-		answerWith(w, r, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, s.Retry(ctx, r.PathValue("id"))
-		})
+		answerWith(w, r, func(ctx context.Context) (struct{}, error) { return struct{}{}, s.Retry(ctx, r.PathValue("id")) })
 	})
 	mux.HandleFunc("GET /plugins/{id}/shadow", func(w http.ResponseWriter, r *http.Request) {
 		answerWith(w, r, func(ctx context.Context) (plugin.ShadowReport, error) { return s.Shadow(ctx, r.PathValue("id")) })
 	})
-	return s.guard(mux)
 }
 
-// Serve answers requests until ctx is done, which also ends those under way. It closes the
-// listener. The error says why it ended earlier.
-func Serve(ctx context.Context, l net.Listener, s Sources) error { return serve(ctx, l, Handler(s)) }
-
-// ServeStatus is Serve of the resources of Status alone.
-func ServeStatus(ctx context.Context, l net.Listener, s Sources) error {
-	return serve(ctx, l, Status(s))
-}
-
-// ServePublic is Serve of the resources of Public alone.
-func ServePublic(ctx context.Context, l net.Listener, s Sources) error {
-	return serve(ctx, l, Public(s))
-}
-
-func serve(ctx context.Context, l net.Listener, h http.Handler) error {
+func serve(ctx context.Context, l net.Listener, s *Sources, resources ...func(*http.ServeMux)) error {
+	mux := http.NewServeMux()
+	for _, add := range resources {
+		add(mux)
+	}
 	server := &http.Server{
-		Handler:           h,
+		Handler:           s.guard(mux),
 		ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime, IdleTimeout: headerTime,
 		MaxHeaderBytes: maxHeader,
 		ErrorLog:       log.New(io.Discard, "", 0), // it says what clients do wrong
@@ -139,26 +153,6 @@ func serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	return nil
 }
 
-func (s *Sources) explain(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), answerTime*2/3)
-	defer cancel()
-	report, err := s.Explain(ctx, r.URL.Query().Get("name"))
-	switch {
-	case err == nil:
-		answer(w, http.StatusOK, report)
-	case errors.Is(err, explain.ErrInvalid):
-		answer(w, http.StatusBadRequest, problem{err.Error()})
-	case errors.Is(err, explain.ErrNotFound):
-		answer(w, http.StatusNotFound, problem{err.Error()})
-	case errors.Is(err, explain.ErrAmbiguous):
-		answer(w, http.StatusConflict, problem{err.Error()})
-	case errors.As(err, new(NotReady)):
-		answer(w, http.StatusServiceUnavailable, problem{err.Error()})
-	default:
-		answer(w, http.StatusInternalServerError, problem{err.Error()})
-	}
-}
-
 // BypassRequest turns the bypass on or off.
 type BypassRequest struct {
 	On     bool   `json:"on"`
@@ -176,18 +170,32 @@ func (s *Sources) setBypass(w http.ResponseWriter, r *http.Request) {
 	answerWith(w, r, func(ctx context.Context) (status.Bypass, error) { return s.SetBypass(ctx, request.On, request.Reason) })
 }
 
+// kinds are the errors of explain that have a status of their own.
+var kinds = map[int]error{
+	http.StatusBadRequest: explain.ErrInvalid,
+	http.StatusNotFound:   explain.ErrNotFound,
+	http.StatusConflict:   explain.ErrAmbiguous,
+}
+
 // answerWith answers with what ask returns, in a part of the time that the client waits.
 func answerWith[T any](w http.ResponseWriter, r *http.Request, ask func(context.Context) (T, error)) {
-	ctx, cancel := context.WithTimeout(r.Context(), answerTime/2)
+	ctx, cancel := context.WithTimeout(r.Context(), answerTime*2/3)
 	defer cancel()
-	switch body, err := ask(ctx); {
-	case err == nil:
+	body, err := ask(ctx)
+	if err == nil {
 		answer(w, http.StatusOK, body)
-	case errors.As(err, new(NotReady)):
-		answer(w, http.StatusServiceUnavailable, problem{err.Error()})
-	default:
-		answer(w, http.StatusInternalServerError, problem{err.Error()})
+		return
 	}
+	is := http.StatusInternalServerError
+	if errors.As(err, new(NotReady)) {
+		is = http.StatusServiceUnavailable
+	}
+	for status, kind := range kinds {
+		if errors.Is(err, kind) {
+			is = status
+		}
+	}
+	answer(w, is, problem{err.Error()})
 }
 
 // guard keeps a panic from the rest of the proxy, and makes an event of it.

@@ -126,9 +126,8 @@ func TestShadow(t *testing.T) {
 					t.Errorf("call %d is %s: %q, %s", i, got, rows(c), c.Error)
 				}
 			}
-			text, err := n.admin().Metrics(t.Context())
-			n.must(err)
-			if line := fmt.Sprintf(`wasmproxy_plugin_shadow_total{outcome="%s",plugin="10-twin"} %d`, test.outcome, calls); !strings.Contains(string(text), line) {
+			_, text := n.ofAdmin("/metrics")
+			if line := fmt.Sprintf(`wasmproxy_plugin_shadow_total{outcome="%s",plugin="10-twin"} %d`, test.outcome, calls); !strings.Contains(text, line) {
 				t.Errorf("the metrics lack %s", line)
 			}
 			p := n.plugin("10-twin")
