@@ -8,7 +8,6 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/wasmproxy/wasmproxy/runtime/observe/metrics"
 	"github.com/wasmproxy/wasmproxy/runtime/peers"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/probation"
@@ -97,7 +96,7 @@ func connected(now []peers.Peer) []status.Peer {
 func (d *daemon) plugins(ctx context.Context) (status.Plugins, error) {
 	all, err := d.slots.Plugins(ctx)
 	for i := range all.Plugins {
-		all.Plugins[i].Counts = counts(d.metrics.Plugin(all.Plugins[i].ID))
+		all.Plugins[i].Counts = d.metrics.Plugin(all.Plugins[i].ID)
 	}
 	return all, err
 }
@@ -106,23 +105,6 @@ func (d *daemon) plugins(ctx context.Context) (status.Plugins, error) {
 func (d *daemon) ofProbation(id string) probation.Counts {
 	t := d.metrics.Plugin(id)
 	return probation.Counts{
-		Calls: t.Calls, Failures: t.Failures, WriteFailures: t.WriteFailures, Fights: t.Fights, Openings: t.Openings, Rejections: t.Rejections,
+		Calls: t.Calls, Failures: t.Failures, WriteFailures: t.WriteFailures, Fights: t.Fights, Openings: d.metrics.Openings(id), Rejections: t.Rejections,
 	}
-}
-
-func counts(t metrics.Totals) status.Counts {
-	c := status.Counts{
-		Calls: t.Calls, Failures: t.Failures, Rejections: t.Rejections, Exempted: t.Exempted,
-		Conflicts: t.Conflicts, Fights: t.Fights, WriteFailures: t.WriteFailures,
-		P50: t.P50.Seconds(), P99: t.P99.Seconds(),
-	}
-	if t.Last != nil {
-		c.LastError = &status.Failure{
-			At:    t.Last.At,
-			Hook:  t.Last.Hook.String(),
-			Class: string(t.Last.Class),
-			Error: plugin.Printable(t.Last.Err.Error(), 1<<10),
-		}
-	}
-	return c
 }

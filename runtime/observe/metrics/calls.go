@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -26,26 +27,19 @@ const maxCode = codes.Unauthenticated
 type methodSeries struct {
 	name              string // without the service
 	unary             bool
-	calls             *prometheus.CounterVec
-	durations, times  *prometheus.CounterVec
 	finished          [len(routes)][maxCode + 2]atomic.Pointer[prometheus.Counter] // the last code is other
 	duration, backend atomic.Pointer[prometheus.Counter]
 }
 
-func (f families) methods(all []map[string]cri.Shape) (known map[string]*methodSeries, unknown *methodSeries) {
-	of := func(name string, shape cri.Shape) *methodSeries {
-		return &methodSeries{
-			name: name, unary: shape == cri.Unary, calls: f.counter("wasmproxy_calls_total"),
-			durations: f.counter("wasmproxy_call_seconds_total"), times: f.counter("wasmproxy_backend_seconds_total"),
-		}
-	}
-	known = map[string]*methodSeries{}
+// seriesOf makes the series of these methods, by their full names.
+func seriesOf(all []map[string]cri.Shape) map[string]*methodSeries {
+	known := map[string]*methodSeries{}
 	for _, shapes := range all {
 		for method, shape := range shapes {
-			known[method] = of(method[strings.LastIndexByte(method, '/')+1:], shape)
+			known[method] = &methodSeries{name: method[strings.LastIndexByte(method, '/')+1:], unary: shape == cri.Unary}
 		}
 	}
-	return known, of(other, cri.Stream)
+	return known
 }
 
 func (m *Metrics) callFinished(e *observe.CallFinished) {
@@ -53,23 +47,29 @@ func (m *Metrics) callFinished(e *observe.CallFinished) {
 	if s == nil {
 		s = m.other
 	}
-	s.count(routeIndex(e.Route), codeIndex(e.Code))
+	route, code := max(slices.Index(routes[:], e.Route), 0), codes.OK
+	for code <= maxCode && code.String() != e.Code {
+		code++
+	}
+	once(&s.finished[route][code], func() prometheus.Counter {
+		label := other
+		if code <= maxCode {
+			label = code.String()
+		}
+		return m.families.counters["wasmproxy_calls_total"].WithLabelValues(s.name, string(routes[route]), label)
+	}).Inc()
 	if !s.unary {
 		return
 	}
 	m.overhead.Observe(max(e.Duration-e.Backend, 0).Seconds())
-	once(&s.duration, func() prometheus.Counter { return s.durations.WithLabelValues(s.name) }).Add(max(e.Duration.Seconds(), 0))
-	once(&s.backend, func() prometheus.Counter { return s.times.WithLabelValues(s.name) }).Add(max(e.Backend.Seconds(), 0))
-}
-
-func (s *methodSeries) count(route, code int) {
-	once(&s.finished[route][code], func() prometheus.Counter {
-		label := other
-		if code <= int(maxCode) {
-			label = codes.Code(code).String()
-		}
-		return s.calls.WithLabelValues(s.name, string(routes[route]), label)
-	}).Inc()
+	once(&s.duration, func() prometheus.Counter {
+		return m.families.counters["wasmproxy_call_seconds_total"].WithLabelValues(s.name)
+	}).
+		Add(max(e.Duration.Seconds(), 0))
+	once(&s.backend, func() prometheus.Counter {
+		return m.families.counters["wasmproxy_backend_seconds_total"].WithLabelValues(s.name)
+	}).
+		Add(max(e.Backend.Seconds(), 0))
 }
 
 // once returns what at has, or what of returns, which it keeps for the next time. It is the same series
@@ -82,24 +82,6 @@ func once[T any](at *atomic.Pointer[T], of func() T) T {
 		at.Store(v)
 	}
 	return *v
-}
-
-func routeIndex(r observe.Route) int {
-	for i := range routes {
-		if routes[i] == r {
-			return i
-		}
-	}
-	return 0
-}
-
-func codeIndex(code string) int {
-	for c := codes.OK; c <= maxCode; c++ {
-		if c.String() == code {
-			return int(c)
-		}
-	}
-	return int(maxCode) + 1
 }
 
 // Calls returns how many calls were answered, by method without its service. Those of methods

@@ -7,13 +7,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// families are the metrics of the table, by name.
+// families are the metrics of the table, by name. A test holds that all names are there.
 type families struct {
 	counters   map[string]*prometheus.CounterVec
 	histograms map[string]*prometheus.HistogramVec
 	gauges     map[string]*prometheus.GaugeVec
 	levels     map[string]level
-	ofPlugins  []dropper // that have the label plugin
+	all        []prometheus.Collector // of those that are counted
+	ofPlugins  []vector               // that have the label plugin
 }
 
 // level is a metric that is read when somebody asks.
@@ -22,7 +23,9 @@ type level struct {
 	of   prometheus.ValueType
 }
 
-type dropper interface {
+// vector is a metric that is counted.
+type vector interface {
+	prometheus.Collector
 	DeletePartialMatch(prometheus.Labels) int
 }
 
@@ -34,10 +37,15 @@ func newFamilies() families {
 		levels:     map[string]level{},
 	}
 	for _, row := range Families {
-		var vec dropper
+		var vec vector
 		switch {
 		case row.level:
-			f.levels[row.Name] = level{prometheus.NewDesc(row.Name, row.Help, row.Labels, nil), valueType(row.Type)}
+			of := prometheus.GaugeValue
+			if row.Type == Counter {
+				of = prometheus.CounterValue
+			}
+			f.levels[row.Name] = level{prometheus.NewDesc(row.Name, row.Help, row.Labels, nil), of}
+			continue
 		case row.Type == Counter:
 			v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: row.Name, Help: row.Help}, row.Labels)
 			f.counters[row.Name], vec = v, v
@@ -49,7 +57,8 @@ func newFamilies() families {
 			v := prometheus.NewHistogramVec(opts, row.Labels)
 			f.histograms[row.Name], vec = v, v
 		}
-		if vec != nil && slices.Contains(row.Labels, "plugin") {
+		f.all = append(f.all, vec)
+		if slices.Contains(row.Labels, "plugin") {
 			f.ofPlugins = append(f.ofPlugins, vec)
 		}
 	}
@@ -75,39 +84,9 @@ func (f families) begin(plugin ...string) {
 	}
 }
 
-func valueType(t Type) prometheus.ValueType {
-	if t == Counter {
-		return prometheus.CounterValue
-	}
-	return prometheus.GaugeValue
-}
-
-// counter returns a metric of the table, as histogram and gauge do. A test holds that all
-// names are there.
-func (f families) counter(name string) *prometheus.CounterVec { return f.counters[name] }
-
-func (f families) histogram(name string) *prometheus.HistogramVec { return f.histograms[name] }
-
-func (f families) gauge(name string) *prometheus.GaugeVec { return f.gauges[name] }
-
 // drop ends all series of a plugin.
 func (f families) drop(plugin string) {
 	for _, vec := range f.ofPlugins {
 		vec.DeletePartialMatch(prometheus.Labels{"plugin": plugin})
 	}
-}
-
-// collectors are those of the metrics that are counted.
-func (f families) collectors() (all []prometheus.Collector) {
-	for _, row := range Families {
-		switch {
-		case f.counters[row.Name] != nil:
-			all = append(all, f.counters[row.Name])
-		case f.gauges[row.Name] != nil:
-			all = append(all, f.gauges[row.Name])
-		case f.histograms[row.Name] != nil:
-			all = append(all, f.histograms[row.Name])
-		}
-	}
-	return all
 }

@@ -20,7 +20,7 @@ type scrape struct{ *Metrics }
 // Describe implements prometheus.Collector. Plugins' own metrics are not known before they are
 // collected.
 func (s *scrape) Describe(to chan<- *prometheus.Desc) {
-	for _, c := range s.families.collectors() {
+	for _, c := range s.families.all {
 		c.Describe(to)
 	}
 	for _, l := range s.families.levels {
@@ -38,7 +38,7 @@ func (s *scrape) Collect(to chan<- prometheus.Metric) {
 		there[clean(plugins[i].ID)] = true
 	}
 	s.prune(there, now)
-	for _, c := range s.families.collectors() {
+	for _, c := range s.families.all {
 		c.Collect(to)
 	}
 	e := emitter{s.families, to}

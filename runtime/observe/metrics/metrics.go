@@ -12,6 +12,8 @@ package metrics
 import (
 	"context"
 	"net/http"
+	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -46,10 +48,11 @@ type Metrics struct {
 func New(version string, levels Levels, methods ...map[string]cri.Shape) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), families: newFamilies(), levels: levels}
 	m.plugins.Store(&map[string]*pluginSeries{})
-	m.methods, m.other = m.families.methods(append(methods, cri.Shapes()))
-	m.overhead = m.families.histogram("wasmproxy_call_overhead_seconds").WithLabelValues()
+	m.methods, m.other = seriesOf(append(methods, cri.Shapes())), &methodSeries{name: other}
+	m.overhead = m.families.histograms["wasmproxy_call_overhead_seconds"].WithLabelValues()
 	m.add("wasmproxy_cgroup_write_failures_total", 0, "") // of values that are no plugin's any more
-	m.families.gauge("wasmproxy_build_info").WithLabelValues(version, goVersion(), abiVersion()).Set(1)
+	abiVersion := abi.Module + "." + strconv.Itoa(abi.Minor)
+	m.families.gauges["wasmproxy_build_info"].WithLabelValues(version, runtime.Version(), abiVersion).Set(1)
 	m.registry.MustRegister(collectors.NewGoCollector(collectors.WithGoCollectorMemStatsMetricsDisabled()))
 	m.registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.registry.MustRegister(&scrape{m})

@@ -4,13 +4,14 @@ import (
 	"maps"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
 // outcomes are those of observe.Outcome.
@@ -18,16 +19,6 @@ var outcomes = [...]observe.Outcome{observe.OK, observe.Rejected, observe.Failed
 
 // phases are the values of the label phase.
 var phases = [...]string{"pre", "post", "other"}
-
-func phaseOf(h abi.Hook) int {
-	switch h.Info().Phase {
-	case abi.Before:
-		return 0
-	case abi.After:
-		return 1
-	}
-	return 2
-}
 
 // pluginSeries are the series of a plugin that calls need at once.
 type pluginSeries struct {
@@ -39,7 +30,7 @@ type pluginSeries struct {
 	durations       [len(phases)]atomic.Pointer[prometheus.Observer]
 	fuel, hostCalls prometheus.Counter
 	changes         prometheus.Counter
-	failure         atomic.Pointer[Failure] // the last one
+	failure         atomic.Pointer[status.Failure] // the last one
 }
 
 // clean makes a label of the id of a plugin, which is the name of a file.
@@ -59,11 +50,11 @@ func (m *Metrics) plugin(id string) *pluginSeries {
 	}
 	f := m.families
 	p := &pluginSeries{
-		id: id, born: m.scrapes.Load(), families: f, changes: f.counter("wasmproxy_plugin_changes_total").WithLabelValues(id),
-		fuel: f.counter("wasmproxy_plugin_fuel_total").WithLabelValues(id), hostCalls: f.counter("wasmproxy_plugin_host_calls_total").WithLabelValues(id),
+		id: id, born: m.scrapes.Load(), families: f, changes: f.counters["wasmproxy_plugin_changes_total"].WithLabelValues(id),
+		fuel: f.counters["wasmproxy_plugin_fuel_total"].WithLabelValues(id), hostCalls: f.counters["wasmproxy_plugin_host_calls_total"].WithLabelValues(id),
 	}
 	for i, o := range outcomes {
-		p.calls[i] = f.counter("wasmproxy_plugin_calls_total").WithLabelValues(id, label(o))
+		p.calls[i] = f.counters["wasmproxy_plugin_calls_total"].WithLabelValues(id, label(o))
 	}
 	f.begin(id)
 	all[id] = p
@@ -108,7 +99,7 @@ func label(o observe.Outcome) string {
 func (m *Metrics) hookCalled(e *observe.HookCalled) {
 	p := m.plugin(e.Plugin)
 	once(&p.hooks[e.Hook], func() prometheus.Counter {
-		return p.families.counter("wasmproxy_hook_calls_total").WithLabelValues(p.id, e.Hook.String())
+		return p.families.counters["wasmproxy_hook_calls_total"].WithLabelValues(p.id, e.Hook.String())
 	}).Inc()
 	for i := range outcomes {
 		if outcomes[i] == e.Outcome {
@@ -118,9 +109,15 @@ func (m *Metrics) hookCalled(e *observe.HookCalled) {
 	total := &m.hooks[e.Hook]
 	total.called.Add(1)
 	if e.Outcome != observe.NotCalled {
-		phase := phaseOf(e.Hook)
+		phase := 2
+		switch e.Hook.Info().Phase {
+		case abi.Before:
+			phase = 0
+		case abi.After:
+			phase = 1
+		}
 		once(&p.durations[phase], func() prometheus.Observer {
-			return p.families.histogram("wasmproxy_hook_duration_seconds").WithLabelValues(p.id, phases[phase])
+			return p.families.histograms["wasmproxy_hook_duration_seconds"].WithLabelValues(p.id, phases[phase])
 		}).Observe(e.Duration.Seconds())
 		p.used(e.Fuel, e.HostCalls)
 		p.changes.Add(float64(e.Changes))
@@ -130,43 +127,34 @@ func (m *Metrics) hookCalled(e *observe.HookCalled) {
 	}
 	total.failed.Add(1)
 	if e.Outcome == observe.Failed {
-		p.families.counter("wasmproxy_plugin_failures_total").WithLabelValues(p.id, e.Hook.String(), string(e.Class)).Inc()
-		p.failure.Store(&Failure{At: e.Start.Add(e.Duration), Hook: e.Hook, Class: e.Class, Err: e.Err})
+		p.families.counters["wasmproxy_plugin_failures_total"].WithLabelValues(p.id, e.Hook.String(), string(e.Class)).Inc()
+		p.failure.Store(&status.Failure{
+			At: e.Start.Add(e.Duration), Hook: e.Hook.String(), Class: string(e.Class), Error: plugin.Printable(e.Err.Error(), 1<<10),
+		})
 	}
 }
 
-// Failure is the last failure of a plugin.
-type Failure struct {
-	At    time.Time
-	Hook  abi.Hook
-	Class observe.Class
-	Err   error
+// Openings returns how often the circuit breaker of a plugin has opened, of those counts that Plugin returns.
+func (m *Metrics) Openings(id string) uint64 {
+	if (*m.plugins.Load())[clean(id)] == nil {
+		return 0
+	}
+	return m.counted("wasmproxy_plugin_breaker_openings_total", clean(id))
 }
 
-// Totals are the counts of a plugin since it was installed, or since the start.
-type Totals struct {
-	Calls, Failures uint64        // with those that its circuit breaker did not let through
-	Rejections      uint64        // of calls
-	Exempted        uint64        // of these failures and rejections: their calls went on, in exempt namespaces
-	Conflicts       uint64        // fields that it wanted to have another value than an earlier plugin
-	Fights          uint64        // cgroup files that are left alone since something else overwrites them
-	WriteFailures   uint64        // of cgroup files
-	Openings        uint64        // of its circuit breaker
-	P50, P99        time.Duration // estimates of how long a call takes, in any hook; 0 if there was none
-	Last            *Failure      // nil if there was none
+func (m *Metrics) counted(name, id string) uint64 {
+	return uint64(valueOf(m.families.counters[name].WithLabelValues(id)))
 }
 
-// Plugin returns the counts of a plugin.
-func (m *Metrics) Plugin(id string) (t Totals) {
+// Plugin returns the counts of a plugin since it was installed, or since the start.
+func (m *Metrics) Plugin(id string) (t status.Counts) {
 	p := (*m.plugins.Load())[clean(id)]
 	if p == nil {
 		return t
 	}
-	t.Last = p.failure.Load()
-	counted := func(name string) uint64 { return uint64(valueOf(p.families.counter(name).WithLabelValues(p.id))) }
-	t.Exempted, t.Conflicts = counted("wasmproxy_calls_exempted_total"), counted("wasmproxy_plugin_conflicts_total")
-	t.Openings = counted("wasmproxy_plugin_breaker_openings_total")
-	t.Fights, t.WriteFailures = counted("wasmproxy_cgroup_fights_total"), counted("wasmproxy_cgroup_write_failures_total")
+	t.LastError = p.failure.Load()
+	t.Exempted, t.Conflicts = m.counted("wasmproxy_calls_exempted_total", p.id), m.counted("wasmproxy_plugin_conflicts_total", p.id)
+	t.Fights, t.WriteFailures = m.counted("wasmproxy_cgroup_fights_total", p.id), m.counted("wasmproxy_cgroup_write_failures_total", p.id)
 	for i, c := range p.calls {
 		n := uint64(valueOf(c))
 		t.Calls += n

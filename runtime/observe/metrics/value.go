@@ -1,19 +1,9 @@
 package metrics
 
 import (
-	"runtime"
-	"strconv"
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-
-	"github.com/wasmproxy/wasmproxy/abi"
 )
-
-func goVersion() string { return runtime.Version() }
-
-func abiVersion() string { return abi.Module + "." + strconv.Itoa(abi.Minor) }
 
 // valueOf is the value of a counter.
 func valueOf(c prometheus.Counter) float64 {
@@ -34,8 +24,8 @@ func histogramOf(o prometheus.Observer) *dto.Histogram {
 
 // quantile estimates a quantile of all that the histograms of equal buckets took, as Prometheus'
 // histogram_quantile does: evenly within a bucket. Beyond the last bucket it is that one's
-// bound.
-func quantile(q float64, all []*dto.Histogram) time.Duration {
+// bound. It is in seconds.
+func quantile(q float64, all []*dto.Histogram) float64 {
 	var count uint64
 	for _, h := range all {
 		count += h.GetSampleCount()
@@ -52,11 +42,9 @@ func quantile(q float64, all []*dto.Histogram) time.Duration {
 		last = all[0].GetBucket()[i].GetUpperBound()
 		if upTo >= rank {
 			within := (rank - below) / (upTo - below)
-			return seconds(from + (last-from)*within)
+			return from + (last-from)*within
 		}
 		below, from = upTo, last
 	}
-	return seconds(last)
+	return last
 }
-
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
