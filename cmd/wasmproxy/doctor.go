@@ -82,14 +82,18 @@ func printDiagnosis(out io.Writer, r *doctor.Report, format string) error {
 	for _, f := range r.Findings {
 		fmt.Fprintf(&b, "%s: %s\n  where:  %s\n  found:  %s\n  effect: %s\n  remedy: %s\n\n", strings.ToUpper(string(f.Severity)), f.Check, f.Where, f.Found, f.Effect, f.Remedy)
 	}
-	for _, reason := range reasons(r) {
+	for i, n := range r.NotChecked {
+		same := func(o doctor.NotChecked) bool { return o.Reason == n.Reason }
+		if slices.IndexFunc(r.NotChecked, same) < i { // it was named there
+			continue
+		}
 		var checks []string
-		for _, n := range r.NotChecked {
-			if n.Reason == reason {
-				checks = append(checks, n.Check)
+		for _, o := range r.NotChecked[i:] {
+			if same(o) {
+				checks = append(checks, o.Check)
 			}
 		}
-		fmt.Fprintf(&b, "not checked: %s: %s\n", strings.Join(checks, ", "), reason)
+		fmt.Fprintf(&b, "not checked: %s: %s\n", strings.Join(checks, ", "), n.Reason)
 	}
 	for _, f := range r.Facts {
 		fmt.Fprintf(&b, "%s: %s\n", f.Name, f.Value)
@@ -97,14 +101,4 @@ func printDiagnosis(out io.Writer, r *doctor.Report, format string) error {
 	fmt.Fprintf(&b, "checks passed: %d, not made: %d; findings: %d\n", len(r.Passed), len(r.NotChecked), len(r.Findings))
 	_, err := io.WriteString(out, b.String())
 	return err
-}
-
-// reasons are those for which checks were not made, each once.
-func reasons(r *doctor.Report) (all []string) {
-	for _, n := range r.NotChecked {
-		if !slices.Contains(all, n.Reason) {
-			all = append(all, n.Reason)
-		}
-	}
-	return all
 }

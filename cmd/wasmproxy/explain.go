@@ -71,11 +71,7 @@ func explainCommand() *cobra.Command {
 // not find the socket, but for others that the command reads.
 func adminFlags(cmd *cobra.Command, others ...string) {
 	config.Flags(cmd.Flags())
-	showFlags(cmd, append(others, config.FileFlag, "admin-socket")...)
-}
-
-// showFlags hides all flags of a command but these.
-func showFlags(cmd *cobra.Command, shown ...string) {
+	shown := append(others, config.FileFlag, "admin-socket")
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shown, f.Name) })
 }
 

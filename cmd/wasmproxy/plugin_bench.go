@@ -82,11 +82,16 @@ func bench(cmd *cobra.Command, f *eventFlags, path string, n int, profile string
 	return b.profile(ctx, profile)
 }
 
-// calls measures the call and, in the same calls, the hook.
+// calls measures the call and, in the same calls, the hook, and then what is done between calls.
 func (b *bencher) calls(ctx context.Context) error {
-	cost, err := b.cost(ctx)
-	if err != nil {
+	cost, err := b.once(ctx)
+	switch {
+	case err != nil:
 		return err
+	case !cost.Called:
+		return fmt.Errorf("%s is not called: its match does not select this pod or container", b.plugin.path)
+	case cost.Err != nil:
+		return fmt.Errorf("%s failed: %s", b.plugin.path, whyFailed(cost.Err))
 	}
 	o, load := b.options, b.options.Load
 	o.Quiet = true
@@ -113,33 +118,8 @@ func (b *bencher) calls(ctx context.Context) error {
 	hook := b.event.Hook.String()
 	b.line("Call/"+hook, calls, mem, nil)
 	b.line("Hook/"+hook, b.timed.took, memory{}, map[string]float64{"fuel/op": float64(cost.Fuel), "hostcalls/op": float64(cost.HostCalls)})
-	return b.steps(ctx, b.timed.Plugin)
-}
-
-// cost lets the event happen once, and fails if the plugin does.
-func (b *bencher) cost(ctx context.Context) (res simulate.Result, err error) {
-	if res, err = b.once(ctx); err != nil {
-		return res, err
-	}
-	if !res.Called {
-		return res, fmt.Errorf("%s is not called: its match does not select this pod or container", b.plugin.path)
-	}
-	if res.Err != nil {
-		return res, fmt.Errorf("%s failed: %s", b.plugin.path, whyFailed(res.Err))
-	}
-	return res, nil
-}
-
-// stepTimes and loadTimes are how often what takes longer is done.
-const (
-	stepTimes = 50
-	loadTimes = 5
-)
-
-func (b *bencher) steps(ctx context.Context, p plugin.Plugin) error {
 	var s wasm.Steps
-	var err error
-	mem := measure(func() { s, err = wasm.Measure(ctx, p, min(stepTimes, b.n)) })
+	mem = measure(func() { s, err = wasm.Measure(ctx, b.timed.Plugin, min(stepTimes, b.n)) })
 	if err != nil {
 		return err
 	}
@@ -149,6 +129,12 @@ func (b *bencher) steps(ctx context.Context, p plugin.Plugin) error {
 	}
 	return nil
 }
+
+// stepTimes and loadTimes are how often what takes longer is done.
+const (
+	stepTimes = 50
+	loadTimes = 5
+)
 
 // loads measures loading with a directory of compiled code that is empty, and again
 // with what that left, each in an engine of its own, as at a start of the proxy.

@@ -161,24 +161,18 @@ func (b *builder) build(cmd *cobra.Command) error {
 	if err := b.compile(cmd, compilers[i]); err != nil {
 		return err
 	}
-	if err := b.embed(cmd); err != nil {
-		return err
-	}
-	return inspect(cmd, b.out, "text")
-}
-
-// embed writes the manifest into the module if only a function of the module tells it. What
-// is wrong with the module is for inspect to say.
-func (b *builder) embed(cmd *cobra.Command) error {
 	module, err := os.ReadFile(b.out)
 	if err != nil {
 		return err
 	}
-	in, err := wasm.Inspect(cmd.Context(), module, wasm.PluginOptions{})
+	in, err := wasm.Inspect(cmd.Context(), module, wasm.PluginOptions{}) // what is wrong with the module is for inspect to say
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(b.out, in.Embed(module), 0o644)
+	if err := os.WriteFile(b.out, in.Embed(module), 0o644); err != nil { // with the manifest, if only a function of the module tells it
+		return err
+	}
+	return inspect(cmd, b.out, "text")
 }
 
 // find makes all paths absolute, since compilers run elsewhere, and finds out what is not
@@ -273,9 +267,13 @@ func detect(dir string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if len(found) > 0 {
-			return preferred(kind.lang), nil
+		if len(found) == 0 {
+			continue
 		}
+		if _, err := exec.LookPath("tinygo"); kind.lang == "go" && err == nil { // its plugins are a hundredth the size
+			return "tinygo", nil
+		}
+		return kind.lang, nil
 	}
 	return "", fmt.Errorf("%s has neither Cargo.toml nor .go nor .c files: name the language with --lang", dir)
 }
@@ -296,12 +294,4 @@ func written(path string) (string, error) {
 		return "", fmt.Errorf("%s: lang: unknown language %q; the languages are %s", path, file.Lang, strings.Join(buildable(), ", "))
 	}
 	return file.Lang, nil
-}
-
-// preferred is TinyGo for Go, where it is there: its plugins are a hundredth the size.
-func preferred(lang string) string {
-	if _, err := exec.LookPath("tinygo"); lang == "go" && err == nil {
-		return "tinygo"
-	}
-	return lang
 }

@@ -149,10 +149,7 @@ func deliver(cmd *cobra.Command, from string, o deliverFlags) error {
 	if pending := len(plan.Write) + len(plan.Remove); o.checkOnly && pending > 0 {
 		return coded{fmt.Errorf("%s yet to be delivered or removed", number(pending, "plugin")), exitNotActive}
 	}
-	var ids []string
-	for _, p := range of.Plugins {
-		ids = append(ids, p.ID)
-	}
+	ids := texts(of.Plugins, func(p delivery.Plugin) string { return p.ID })
 	return following{c, o.wait, true}.await(cmd, append(ids, plan.Remove...)...)
 }
 
@@ -161,21 +158,17 @@ func printPlan(cmd *cobra.Command, plan *delivery.Plan, only bool) {
 	if only {
 		would = "would "
 	}
-	for _, p := range plan.Write {
-		fmt.Fprintf(cmd.OutOrStdout(), "%swrite %s\n", would, p.ID)
+	say := func(format string, ids []string) {
+		for _, id := range ids {
+			fmt.Fprintf(cmd.OutOrStdout(), format+"\n", would, id)
+		}
 	}
-	for _, id := range plan.Remove {
-		fmt.Fprintf(cmd.OutOrStdout(), "%sremove %s\n", would, id)
-	}
-	for _, id := range plan.Edited {
-		fmt.Fprintf(cmd.OutOrStdout(), "%sreplace %s, which was edited on this node\n", would, id)
-	}
-	for _, id := range plan.Judge {
-		fmt.Fprintf(cmd.OutOrStdout(), "%sjudge %s by another share of refusals\n", would, id)
-	}
-	for _, id := range plan.Kept {
-		fmt.Fprintf(cmd.OutOrStdout(), "leave %s: it was edited on this node\n", id)
-	}
+	say("%swrite %s", texts(plan.Write, func(p delivery.Plugin) string { return p.ID }))
+	say("%sremove %s", plan.Remove)
+	say("%sreplace %s, which was edited on this node", plan.Edited)
+	say("%sjudge %s by another share of refusals", plan.Judge)
+	would = ""
+	say("%sleave %s: it was edited on this node", plan.Kept)
 }
 
 // tryPlugins loads the plugins of a directory as the proxy would with these limits, and shows what they are. Other settings
@@ -206,25 +199,18 @@ func checkNames(cmd *cobra.Command, dir, scratch string) error {
 		if d.IsHookServer() {
 			continue
 		}
-		if err := checkName(cmd, engine, d); err != nil {
+		module, err := d.ReadModule()
+		if err != nil {
 			return err
+		}
+		in, err := engine.Inspect(cmd.Context(), module, wasm.PluginOptions{})
+		if err != nil {
+			return err
+		}
+		has := in.Manifest.Name
+		if id := numbered.ReplaceAllString(d.ID, ""); id != has && !strings.HasPrefix(id, has+"-") {
+			return fmt.Errorf("nothing was changed: %s is the plugin %q by its manifest: name the file as in 50-%s.wasm, or give --any-name", d.ID, has, has)
 		}
 	}
 	return nil
-}
-
-func checkName(cmd *cobra.Command, engine *wasm.Engine, d registry.Description) error {
-	module, err := d.ReadModule()
-	if err != nil {
-		return err
-	}
-	in, err := engine.Inspect(cmd.Context(), module, wasm.PluginOptions{})
-	if err != nil {
-		return err
-	}
-	has := in.Manifest.Name
-	if id := numbered.ReplaceAllString(d.ID, ""); id == has || strings.HasPrefix(id, has+"-") {
-		return nil
-	}
-	return fmt.Errorf("nothing was changed: %s is the plugin %q by its manifest: name the file as in 50-%s.wasm, or give --any-name", d.ID, has, has)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -39,7 +38,14 @@ shows the plugin's state. The values of a plugin that is disabled are undone.`,
 			if err != nil {
 				return err
 			}
-			if err := setEnabled(cmd.Context(), c, args[0], on); err != nil {
+			dir, err := dirOf(c, args[0])
+			if err != nil {
+				return err
+			}
+			err = delivery.Directory(dir).Edit(cmd.Context(), func() error {
+				return writeEnabled(filepath.Join(dir, args[0]), dir == c.HookDir, on)
+			})
+			if err != nil {
 				return err
 			}
 			return following{c, followTime, false}.await(cmd, args[0])
@@ -49,36 +55,20 @@ shows the plugin's state. The values of a plugin that is disabled are undone.`,
 	return cmd
 }
 
-// setEnabled writes the key into the JSON file of a plugin.
-func setEnabled(ctx context.Context, c *config.Config, id string, on bool) error {
-	dir, err := dirOf(c, id)
-	if err != nil {
-		return err
-	}
-	return delivery.Directory(dir).Edit(ctx, func() error {
-		return writeEnabled(filepath.Join(dir, id), dir == c.HookDir, on)
-	})
-}
-
 // dirOf returns the directory that has the files of a plugin.
 func dirOf(c *config.Config, id string) (string, error) {
 	if id != filepath.Base(id) || strings.HasPrefix(id, ".") {
 		return "", wrongUsage("%q is not the id of a plugin, which is the name of its file without .wasm or .json", id)
 	}
 	for _, dir := range []string{c.PluginDir, c.HookDir} {
-		if dir != "" && hasPlugin(dir, id) {
+		_, noModule := os.Lstat(filepath.Join(dir, id+".wasm"))
+		_, noJSON := os.Lstat(filepath.Join(dir, id+".json"))
+		if dir != "" && (noModule == nil || noJSON == nil) {
 			return dir, nil
 		}
 	}
 	return "", fmt.Errorf("there is no plugin %s: neither %s nor hook-dir has %s or %s; wasmproxy plugin list shows the ids",
 		plugin.Name(id), plugin.Name(c.PluginDir), plugin.Name(id+".wasm"), plugin.Name(id+".json"))
-}
-
-// hasPlugin reports whether a directory has a file of a plugin.
-func hasPlugin(dir, id string) bool {
-	_, noModule := os.Lstat(filepath.Join(dir, id+".wasm"))
-	_, noJSON := os.Lstat(filepath.Join(dir, id+".json"))
-	return noModule == nil || noJSON == nil
 }
 
 // writeEnabled writes the key into path.json, where path.wasm may be a module.

@@ -161,11 +161,7 @@ func (t *tester) testAll(cmd *cobra.Command, files []fixtureFile, junit string) 
 	if failed > 0 {
 		return fmt.Errorf("%d of %d cases failed", failed, cases)
 	}
-	plural := "s"
-	if cases == 1 {
-		plural = ""
-	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%d case%s passed\n", cases, plural)
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s passed\n", number(cases, "case"))
 	return err
 }
 
@@ -189,12 +185,19 @@ func (t *tester) test(cmd *cobra.Command, f fixtureFile) (suite, error) {
 		if answers[i], err = simulate.RunCase(cmd.Context(), c, f.plugin.loader(cmd.Context(), t.engine)); err != nil {
 			return s, fmt.Errorf("%s: %s: %w", file, c.Name, err)
 		}
-		failure := t.judge(c, answers[i])
-		if t.update {
+		fuel, failure := answers[i].Fuel, c.Want.Compare(answers[i])
+		if limited := c.Want != nil && c.Want.MaxFuel > 0; t.maxFuel > 0 && !limited {
+			failure = errors.Join(failure, fixture.CheckFuel(fuel, t.maxFuel))
+		}
+		state, why := "ok   ", ""
+		switch {
+		case t.update:
 			failure = nil
+		case failure != nil:
+			state, why = "FAIL ", "      "+indented("      ", strings.Split(failure.Error(), "\n"))+"\n"
 		}
 		s.add(c.Name, time.Since(start), failure)
-		if err := printCase(cmd, file, c.Name, answers[i].Fuel, failure); err != nil {
+		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s: %s (%d fuel)\n%s", state, plugin.Name(file), printable(c.Name), fuel, why); err != nil {
 			return s, err
 		}
 	}
@@ -202,25 +205,4 @@ func (t *tester) test(cmd *cobra.Command, f fixtureFile) (suite, error) {
 		return s, updateFixtures(file, all, answers)
 	}
 	return s, nil
-}
-
-// judge compares an answer with what the case wants, and its fuel with --max-fuel where
-// the case has no limit of its own.
-func (t *tester) judge(c fixture.Case, a fixture.Answer) error {
-	err := c.Want.Compare(a)
-	if limited := c.Want != nil && c.Want.MaxFuel > 0; t.maxFuel > 0 && !limited {
-		err = errors.Join(err, fixture.CheckFuel(a.Fuel, t.maxFuel))
-	}
-	return err
-}
-
-func printCase(cmd *cobra.Command, file, name string, fuel int64, failure error) error {
-	out := cmd.OutOrStdout()
-	file, name = plugin.Name(file), printable(name)
-	if failure == nil {
-		_, err := fmt.Fprintf(out, "ok    %s: %s (%d fuel)\n", file, name, fuel)
-		return err
-	}
-	_, err := fmt.Fprintf(out, "FAIL  %s: %s (%d fuel)\n      %s\n", file, name, fuel, indented("      ", strings.Split(failure.Error(), "\n")))
-	return err
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
@@ -32,7 +31,15 @@ func (about inspection) print(out io.Writer) error {
 	r.addSome("license", about.License)
 	r.addSome("sdk", about.SDK)
 	for _, h := range about.Hooks {
-		r.add("hook", "%s%s", h.Hook, matching(h.Match))
+		match, err := json.Marshal(h.Match)
+		if err != nil {
+			return err
+		}
+		if string(match) == "{}" { // it takes everything
+			r.add("hook", "%s", h.Hook)
+		} else {
+			r.add("hook", "%s matching %s", h.Hook, match)
+		}
 	}
 	if about.TickMS > 0 {
 		r.add("tick", "every %d ms", about.TickMS)
@@ -41,7 +48,11 @@ func (about inspection) print(out io.Writer) error {
 		r.add("abi", "built for %s", about.ABI)
 	}
 	r.addSome("manifest", about.ManifestSource)
-	r.add("state", "%s", about.state())
+	if len(about.Durable) == 0 {
+		r.add("state", "%s", about.State)
+	} else {
+		r.add("state", "%s, durable values of keys that begin with %q", about.State, about.Durable)
+	}
 	if len(about.ConfigSchema) > 0 {
 		r.add("config", "checked by a schema of %d bytes", len(about.ConfigSchema))
 	}
@@ -51,7 +62,11 @@ func (about inspection) print(out io.Writer) error {
 	}
 	r.add("size", "%d bytes", about.Size)
 	r.add("sha256", "%s", about.SHA256)
-	r.add("memory", "%s", about.memory())
+	if about.MemoryMax == 0 {
+		r.add("memory", "%d KiB, no maximum of its own", about.MemoryMin>>10)
+	} else {
+		r.add("memory", "%d KiB, at most %d KiB", about.MemoryMin>>10, about.MemoryMax>>10)
+	}
 	for _, s := range about.Sections {
 		r.add("section", "%s, %d bytes", s.Name, s.Size)
 	}
@@ -66,14 +81,6 @@ func (about inspection) print(out io.Writer) error {
 		r.add("problem", "%s", problem)
 	}
 	return r.Flush()
-}
-
-// matching writes a match as it is in JSON; "" if it takes everything.
-func matching(m abi.Match) string {
-	if b, err := json.Marshal(m); err == nil && string(b) != "{}" {
-		return " matching " + string(b)
-	}
-	return ""
 }
 
 func (c capabilities) print(r rows) {
@@ -121,18 +128,4 @@ func (l limit) amount(n int64) string {
 		return fmt.Sprintf("%d KiB", n>>10)
 	}
 	return strconv.FormatFloat(float64(n)/(1<<20), 'f', -1, 64) + " MiB"
-}
-
-func (about inspection) state() string {
-	if len(about.Durable) == 0 {
-		return about.State
-	}
-	return fmt.Sprintf("%s, durable values of keys that begin with %q", about.State, about.Durable)
-}
-
-func (about inspection) memory() string {
-	if about.MemoryMax == 0 {
-		return fmt.Sprintf("%d KiB, no maximum of its own", about.MemoryMin>>10)
-	}
-	return fmt.Sprintf("%d KiB, at most %d KiB", about.MemoryMin>>10, about.MemoryMax>>10)
 }

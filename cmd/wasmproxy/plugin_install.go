@@ -87,17 +87,15 @@ func installAndAwait(cmd *cobra.Command, module []byte, dir, name string, wait t
 	if err := install(cmd, cmp.Or(c, config.Default()), module, filepath.Join(dir, name+".wasm")); err != nil {
 		return err
 	}
-	if wait == 0 || wrong != nil || !sameDir(dir, c.PluginDir) {
+	if wait == 0 || wrong != nil {
+		return nil
+	}
+	installed, err := os.Stat(dir)
+	read, failed := os.Stat(c.PluginDir)
+	if errors.Join(err, failed) != nil || !os.SameFile(installed, read) { // it is not the proxy's
 		return nil
 	}
 	return following{c, wait, false}.await(cmd, name)
-}
-
-// sameDir reports whether two paths lead to one directory.
-func sameDir(a, b string) bool {
-	one, err := os.Stat(a)
-	other, err2 := os.Stat(b)
-	return errors.Join(err, err2) == nil && os.SameFile(one, other)
 }
 
 func listStock(cmd *cobra.Command) error {

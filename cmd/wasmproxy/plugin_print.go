@@ -60,7 +60,14 @@ func verdict(res simulate.Result) string {
 	case res.Rejection != nil:
 		return fmt.Sprintf("refused with code %d: %s", res.Rejection.Code, res.Rejection.Reason)
 	case res.Err != nil:
-		return "failed: " + whyFailed(res.Err) + consequence(res)
+		text := "failed: " + whyFailed(res.Err)
+		switch {
+		case res.Request == nil: // there is no call
+			return text
+		case res.Answer != nil:
+			return fmt.Sprintf("%s; the call fails (failure-policy %v)", text, res.Policy)
+		}
+		return fmt.Sprintf("%s; the call proceeds without it (failure-policy %v)", text, res.Policy)
 	case !res.Called:
 		return "not called: its match does not select this pod or container"
 	case res.Answer != nil:
@@ -86,17 +93,6 @@ func beside(res simulate.Result) string {
 		return ""
 	}
 	return "; " + strings.Join(what, " and ") + " change"
-}
-
-// consequence says what becomes of the call of a plugin that failed.
-func consequence(res simulate.Result) string {
-	switch {
-	case res.Request == nil: // there is no call
-		return ""
-	case res.Answer != nil:
-		return fmt.Sprintf("; the call fails (failure-policy %v)", res.Policy)
-	}
-	return fmt.Sprintf("; the call proceeds without it (failure-policy %v)", res.Policy)
 }
 
 // kept tells what the call left among the values that the plugin keeps.

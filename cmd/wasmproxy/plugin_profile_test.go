@@ -25,7 +25,7 @@ func TestBenchProfile(t *testing.T) {
 	}
 	defer tried.engine.Close(t.Context())
 	b := &bencher{trial: tried}
-	cost, err := b.cost(t.Context())
+	cost, err := b.once(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

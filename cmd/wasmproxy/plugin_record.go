@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,10 +92,14 @@ func record(cmd *cobra.Command, c admin.Client, id string, o recording.Options) 
 	for r := bufio.NewReader(lines); end.Reason == ""; {
 		line, err := r.ReadBytes('\n')
 		if err != nil {
-			if end, err = interrupted(cmd.Context(), end, err); err != nil {
-				return err
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+				err = errors.New("the connection to the proxy ended")
 			}
-			line, _ = json.Marshal(end) // of texts and numbers: it cannot fail
+			if cmd.Context().Err() == nil {
+				return fmt.Errorf("%w after %d calls; what was written can be replayed", err, end.Calls)
+			}
+			end.Reason = recording.EndInterrupted // the command is the one that ends
+			line, _ = json.Marshal(end)           // of texts and numbers: it cannot fail
 			line = append(line, '\n')
 		} else {
 			end = follow(end, line)
@@ -126,18 +129,6 @@ func follow(sofar recording.End, line []byte) recording.End {
 		sofar.Dropped = l.Dropped
 	}
 	return sofar
-}
-
-// interrupted is the last line if the command is the one that ends, else the error.
-func interrupted(ctx context.Context, sofar recording.End, err error) (recording.End, error) {
-	if ctx.Err() != nil {
-		sofar.Reason = recording.EndInterrupted
-		return sofar, nil
-	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = errors.New("the connection to the proxy ended")
-	}
-	return sofar, fmt.Errorf("%w after %d calls; what was written can be replayed", err, sofar.Calls)
 }
 
 // ended tells people how a recording ended.

@@ -136,7 +136,10 @@ func (r *replayer) play(
 		return nil, nil, err
 	}
 	defer s.Close(context.WithoutCancel(cmd.Context()))
-	progress := newProgress(cmd.ErrOrStderr(), len(rec.Calls))
+	progress := &progress{all: len(rec.Calls)}
+	if out := cmd.ErrOrStderr(); isTerminal(out) {
+		progress.out = out
+	}
 	defer progress.end()
 	for i := range rec.Calls {
 		res, err := s.Play(cmd.Context(), &rec.Calls[i])
@@ -154,13 +157,6 @@ type progress struct {
 	out   io.Writer // nil: it is no terminal
 	all   int
 	shown time.Time
-}
-
-func newProgress(out io.Writer, all int) *progress {
-	if !isTerminal(out) {
-		out = nil
-	}
-	return &progress{out: out, all: all}
 }
 
 const (

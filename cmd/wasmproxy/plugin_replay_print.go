@@ -103,18 +103,24 @@ func printPlayed(out io.Writer, line int, c *simulate.Played) error {
 	for _, asked := range c.Unknown {
 		fmt.Fprintf(out, "  asked %s\n", printable(asked))
 	}
-	if len(c.Changes) > 0 {
-		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		fmt.Fprintf(w, "  TARGET\tWAS\tIS\n")
-		for _, row := range c.Changes {
-			fmt.Fprintf(w, "  %s\t%s\t%s\n", printable(row.Target), wanted(row.Was), wanted(row.Is))
-		}
-		if err := w.Flush(); err != nil {
-			return err
-		}
+	if err := printChanged(out, c.Changes); err != nil {
+		return err
 	}
 	_, err := fmt.Fprintln(out)
 	return err
+}
+
+// printChanged writes a table of what two plugins want otherwise; nothing if that is none.
+func printChanged(out io.Writer, rows []simulate.Changed) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "  TARGET\tWAS\tIS\n")
+	for _, row := range rows {
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", printable(row.Target), wanted(row.Was), wanted(row.Is))
+	}
+	return w.Flush()
 }
 
 // maxWanted is how much of a value is shown, in bytes.

@@ -4,9 +4,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-
-	"github.com/wasmproxy/wasmproxy/runtime/admin"
-	"github.com/wasmproxy/wasmproxy/runtime/config"
 )
 
 func retryCommand() *cobra.Command {
@@ -20,11 +17,11 @@ runs: plugin list says why. This command gives the version another probation, of
 The proxy is asked on the admin socket.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := adminSettings(cmd, true)
+			client, err := adminClient(cmd)
 			if err != nil {
 				return err
 			}
-			if err := (admin.Client{Socket: config.Path(c.AdminSocket)}).Retry(cmd.Context(), args[0]); err != nil {
+			if err := client.Retry(cmd.Context(), args[0]); err != nil {
 				return fmt.Errorf("trying plugin %s once more: %w", printable(args[0]), err)
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s is loaded once more: wasmproxy plugin list shows how it does\n", printable(args[0]))

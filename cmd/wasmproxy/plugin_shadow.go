@@ -3,15 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/wasmproxy/wasmproxy/runtime/admin"
-	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 )
 
 func shadowCommand() *cobra.Command {
@@ -28,11 +26,11 @@ the shadow was loaded. Values of environment variables and other secrets are (hi
 The proxy is asked on the admin socket.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := adminSettings(cmd, true)
+			client, err := adminClient(cmd)
 			if err != nil {
 				return err
 			}
-			r, err := admin.Client{Socket: config.Path(c.AdminSocket)}.Shadow(cmd.Context(), args[0])
+			r, err := client.Shadow(cmd.Context(), args[0])
 			if err != nil {
 				return fmt.Errorf("asking for the shadow of plugin %s: %w", printable(args[0]), err)
 			}
@@ -55,15 +53,12 @@ func printShadow(out io.Writer, r *plugin.ShadowReport) error {
 		if c.Error != "" {
 			fmt.Fprintf(out, "  %s\n", printable(c.Error))
 		}
-		if len(c.Rows) > 0 {
-			w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-			fmt.Fprintf(w, "  TARGET\tWAS\tIS\n")
-			for _, row := range c.Rows {
-				fmt.Fprintf(w, "  %s\t%s\t%s\n", printable(row.Target), wanted(row.Was), wanted(row.Is))
-			}
-			if err := w.Flush(); err != nil {
-				return err
-			}
+		rows := make([]simulate.Changed, len(c.Rows))
+		for i, row := range c.Rows {
+			rows[i] = simulate.Changed(row)
+		}
+		if err := printChanged(out, rows); err != nil {
+			return err
 		}
 		if c.More > 0 {
 			fmt.Fprintf(out, "  and %d more\n", c.More)

@@ -59,21 +59,16 @@ func withWant(text []byte, want fixture.Want) ([]byte, error) {
 	return delivery.SetKey(text, "want", want)
 }
 
-// ownWords is the reason that the plugin gave, without what the engine says before it, or else the whole error.
-func ownWords(err error) string {
-	if _, own, ok := strings.Cut(err.Error(), "failed: "); ok {
-		return own
-	}
-	return err.Error()
-}
-
 // golden is what a case is to want. Logs, metrics and kept values are only in it if the
 // case asked for them before: an empty one is compared, nil is not. A part of the error that
 // the case wants already stays: it may be all that other engines say, too.
 func golden(c fixture.Case, a fixture.Answer) fixture.Want {
 	want := fixture.Want{Changes: a.Changes, Reject: a.Reject}
 	if a.Err != nil {
-		want.Error = ownWords(a.Err)
+		want.Error = a.Err.Error()
+		if _, own, ok := strings.Cut(want.Error, "failed: "); ok { // without what the engine says before the plugin's reason
+			want.Error = own
+		}
 	}
 	if before := c.Want; before != nil {
 		want.MaxFuel = before.MaxFuel

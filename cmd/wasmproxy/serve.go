@@ -34,23 +34,14 @@ SIGTERM, SIGINT and SIGHUP end the proxy, after the calls in flight.`,
 func serve(cmd *cobra.Command, load func(config.File) (*config.Config, error)) error {
 	source := settings.New(func() config.File { return config.ReadFile(cmd.Flags()) }, load)
 	c, err := source.Load()
-	if err != nil {
-		c, err = fallBack(source, err)
-	}
-	if err != nil {
-		return coded{err, exitUsage}
+	if wrong := err; wrong != nil {
+		c, err = source.FallBack(wrong)
+		switch {
+		case errors.Is(err, settings.ErrNone):
+			return coded{wrong, exitUsage}
+		case err != nil: // why there are no others
+			return coded{errors.Join(wrong, err), exitUsage}
+		}
 	}
 	return daemon.Serve(cmd.Context(), version, c, source, newObserver(cmd, c))
-}
-
-// fallBack returns the last good settings, or what is wrong with the present ones, and why there are no others.
-func fallBack(source *settings.Source, wrong error) (*config.Config, error) {
-	c, err := source.FallBack(wrong)
-	switch {
-	case err == nil:
-		return c, nil
-	case errors.Is(err, settings.ErrNone):
-		return nil, wrong
-	}
-	return nil, errors.Join(wrong, err)
 }

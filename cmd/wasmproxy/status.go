@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -41,34 +40,26 @@ func statusCommand() *cobra.Command {
 		Long:  statusLong,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return askProxy(cmd, format, admin.Client.Status, printStatus)
+			c, err := adminSettings(cmd, true)
+			if err != nil {
+				return err
+			}
+			if c.AdminSocket == "" && c.StatusSocket == "" {
+				return wrongUsage("admin-socket and status-socket are empty: name one of the proxy's sockets with --admin-socket or --status-socket")
+			}
+			s, err := admin.Ask(cmd.Context(), config.Path(c.AdminSocket), config.Path(c.StatusSocket), admin.Client.Status)
+			if err != nil {
+				return err
+			}
+			if format == "json" {
+				return encode(cmd.OutOrStdout(), s)
+			}
+			return printStatus(cmd.OutOrStdout(), s)
 		},
 	}
 	adminFlags(cmd, "status-socket")
 	outputFlag(cmd, &format)
 	return cmd
-}
-
-// askProxy asks the proxy and shows the answer.
-func askProxy[T any](
-	cmd *cobra.Command, format string,
-	ask func(admin.Client, context.Context) (T, error), show func(io.Writer, T) error,
-) error {
-	c, err := adminSettings(cmd, true)
-	if err != nil {
-		return err
-	}
-	if c.AdminSocket == "" && c.StatusSocket == "" {
-		return wrongUsage("admin-socket and status-socket are empty: name one of the proxy's sockets with --admin-socket or --status-socket")
-	}
-	answer, err := admin.Ask(cmd.Context(), config.Path(c.AdminSocket), config.Path(c.StatusSocket), ask)
-	if err != nil {
-		return err
-	}
-	if format == "json" {
-		return encode(cmd.OutOrStdout(), answer)
-	}
-	return show(cmd.OutOrStdout(), answer)
 }
 
 func printStatus(out io.Writer, s *status.Status) error {
@@ -81,6 +72,16 @@ func printStatus(out io.Writer, s *status.Status) error {
 		fmt.Fprintf(out, "  ! %s\n", printable(p))
 	}
 	fmt.Fprintln(out)
+	store, groups, saved := "not needed without plugins", "none: no cgroup file is written", "not saved"
+	if s.Store.State != "" {
+		store = fmt.Sprintf("%s: %s, %s", s.Store.State, number(s.Store.Pods, "pod"), number(s.Store.Containers, "container"))
+	}
+	if c := s.Cgroup; c.Root != "" {
+		groups = fmt.Sprintf("v%d at %s, driver %s", c.Version, printable(c.Root), cmp.Or(printable(c.Driver), "unknown"))
+	}
+	if s.Values.StateDir != "" {
+		saved = "saved in " + printable(s.Values.StateDir)
+	}
 	t := newTable()
 	t.row("listen", fmt.Sprintf("%s, %s, %s answered", printable(s.Listen), number(s.Connections, "connection"), number(int(s.Calls), "call")))
 	t.row("peers", peersText(s.Peers, s.Now))
@@ -88,9 +89,9 @@ func printStatus(out io.Writer, s *status.Status) error {
 	if handlers := handlersText(s.Backend.Handlers); handlers != "" {
 		t.row("handlers", handlers)
 	}
-	t.row("store", storeText(s.Store))
-	t.row("cgroup", cgroupText(s.Cgroup))
-	t.row("values", fmt.Sprintf("plugins want %d, of %s, %s", s.Values.Wanted, number(s.Values.Objects, "pod or container"), savedText(s.Values)))
+	t.row("store", store)
+	t.row("cgroup", groups)
+	t.row("values", fmt.Sprintf("plugins want %d, of %s, %s", s.Values.Wanted, number(s.Values.Objects, "pod or container"), saved))
 	t.row("guests", fmt.Sprintf("%.1f MiB of %d MiB memory", float64(s.Guests.Memory)/(1<<20), s.Guests.Limit>>20))
 	if err := t.print(out); err != nil {
 		return err
@@ -185,27 +186,6 @@ func handlersText(all []status.Handler) string {
 		texts = append(texts, text)
 	}
 	return strings.Join(texts, ", ")
-}
-
-func storeText(s status.Store) string {
-	if s.State == "" {
-		return "not needed without plugins"
-	}
-	return fmt.Sprintf("%s: %s, %s", s.State, number(s.Pods, "pod"), number(s.Containers, "container"))
-}
-
-func cgroupText(c status.Cgroup) string {
-	if c.Root == "" {
-		return "none: no cgroup file is written"
-	}
-	return fmt.Sprintf("v%d at %s, driver %s", c.Version, printable(c.Root), cmp.Or(printable(c.Driver), "unknown"))
-}
-
-func savedText(v status.Values) string {
-	if v.StateDir == "" {
-		return "not saved"
-	}
-	return "saved in " + printable(v.StateDir)
 }
 
 // number says how many things there are.

@@ -35,19 +35,15 @@ Exit codes: 0 all plugins load, 1 one does not, 2 a setting is wrong.`,
 				fmt.Fprintln(cmd.OutOrStdout(), p)
 			}
 			if err == nil && len(plugins) == 0 {
-				fmt.Fprintf(cmd.OutOrStdout(), "no plugin in %s\n", readFrom(c))
+				dirs := plugin.Name(c.PluginDir)
+				if c.HookDir != "" {
+					dirs += " and " + plugin.Name(c.HookDir)
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "no plugin in %s\n", dirs)
 			}
 			return err
 		},
 	}
 	config.Flags(cmd.Flags())
 	return cmd
-}
-
-// readFrom names the directories that plugins are read from.
-func readFrom(c *config.Config) string {
-	if c.HookDir == "" {
-		return plugin.Name(c.PluginDir)
-	}
-	return plugin.Name(c.PluginDir) + " and " + plugin.Name(c.HookDir)
 }
