@@ -2,9 +2,9 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,44 +21,55 @@ const closeTime = 30 * time.Second
 // One check that takes long is not the end.
 const checksPerWatchdog = 3
 
+// maxWaiting is how many messages may wait to be sent. There are some at the start and at the end, and one for each set of
+// plugins.
+const maxWaiting = 64
+
 // Notifier is a sink of events that tells systemd the state of the proxy.
 type Notifier struct {
 	observer observe.Observer
-	wake     chan struct{} // holds a token while there is something to send
+	states   chan string // to be sent
 
-	mu       sync.Mutex
-	states   []string // to be sent, guarded by mu
-	stopping bool     // guarded by mu
-
-	bypassed atomic.Bool // plugins are
+	stopping, bypassed atomic.Bool
 }
 
 // NewNotifier returns a Notifier that is yet to Run. The observer takes what goes wrong.
 func NewNotifier(observer observe.Observer) *Notifier {
-	return &Notifier{observer: observer, wake: make(chan struct{}, 1)}
+	return &Notifier{observer: observer, states: make(chan string, maxWaiting)}
 }
 
 // Wants implements observe.Observer.
 func (n *Notifier) Wants(observe.Kind) bool { return false }
 
 // Observe implements observe.Observer. It does not wait for systemd.
-func (n *Notifier) Observe(_ context.Context, e observe.Event) {
+func (n *Notifier) Observe(ctx context.Context, e observe.Event) {
+	var states []string
 	switch e := e.(type) {
 	case *observe.Serving:
-		n.post(false, sd.SdNotifyReady, "STATUS="+n.began())
+		states = []string{sd.SdNotifyReady, "STATUS=" + n.began()}
 	case *observe.BypassOn:
 		n.bypassed.Store(true)
-		n.post(false, "STATUS="+n.began())
+		states = []string{"STATUS=" + n.began()}
 	case *observe.BypassOff:
 		n.bypassed.Store(false)
-		n.post(false, "STATUS="+n.began())
+		states = []string{"STATUS=" + n.began()}
 	case *observe.GenerationActive:
-		n.post(false, "STATUS="+plugins(e))
+		states = []string{"STATUS=" + plugins(e)}
 	case *observe.NoPlugins:
-		n.post(false, "STATUS="+noPlugins)
+		states = []string{"STATUS=" + noPlugins}
 	case *observe.Stopping:
-		n.post(true, sd.SdNotifyStopping, "STATUS=Stopping. Calls in flight have "+e.DrainTimeout.String()+" to finish.",
-			fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (e.DrainTimeout+closeTime).Microseconds()))
+		n.stopping.Store(true)
+		states = []string{
+			sd.SdNotifyStopping, "STATUS=Stopping. Calls in flight have " + e.DrainTimeout.String() + " to finish.",
+			fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (e.DrainTimeout + closeTime).Microseconds()),
+		}
+	default:
+		return
+	}
+	select {
+	case n.states <- strings.Join(states, "\n"):
+	default:
+		n.observer.Observe(ctx, &observe.NotifyFailed{Err: errors.New("systemd does not take messages, and too many wait")})
 	}
 }
 
@@ -85,26 +96,6 @@ func plugins(g *observe.GenerationActive) string {
 	return status
 }
 
-func (n *Notifier) post(stopping bool, states ...string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.stopping = n.stopping || stopping
-	n.states = append(n.states, strings.Join(states, "\n"))
-	select {
-	case n.wake <- struct{}{}:
-	default:
-	}
-}
-
-// take returns what is to be sent.
-func (n *Notifier) take() []string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	all := n.states
-	n.states = nil
-	return all
-}
-
 // Run sends messages until ctx is done. If systemd watches the process it also sends a sign
 // of life each time that check succeeds, which must end with its context. While the proxy stops
 // the check does not count: no connection is accepted any more, and the drain timeout bounds
@@ -122,52 +113,42 @@ func (n *Notifier) Run(ctx context.Context, check func(context.Context) error) {
 	}
 	for {
 		select {
-		case <-n.wake:
-			n.send(ctx, n.take()...)
+		case state := <-n.states:
+			n.send(ctx, state)
 		case <-tick:
 			n.check(ctx, limit/checksPerWatchdog, check)
 		case <-ctx.Done():
-			n.send(context.WithoutCancel(ctx), n.take()...) // that the process stops may have been said a moment ago
+			for len(n.states) > 0 { // that the process stops may have been said a moment ago
+				n.send(context.WithoutCancel(ctx), <-n.states)
+			}
 			return
 		}
 	}
 }
 
-// check sends a sign of life if the proxy is well.
+// check sends a sign of life if the proxy is well. It sends messages meanwhile.
 func (n *Notifier) check(ctx context.Context, limit time.Duration, check func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if err := n.await(ctx, check); err != nil && !n.isStopping() {
-		n.observer.Observe(ctx, &observe.SelfCheckFailed{Err: err})
-		return
-	}
-	n.send(ctx, sd.SdNotifyWatchdog)
-}
-
-// await returns the result of a check. It sends messages meanwhile.
-func (n *Notifier) await(ctx context.Context, check func(context.Context) error) error {
 	result := make(chan error, 1)
 	go func() { result <- check(ctx) }()
 	for {
 		select {
 		case err := <-result:
-			return err
-		case <-n.wake:
-			n.send(ctx, n.take()...)
+			if err != nil && !n.stopping.Load() {
+				n.observer.Observe(ctx, &observe.SelfCheckFailed{Err: err})
+			} else {
+				n.send(ctx, sd.SdNotifyWatchdog)
+			}
+			return
+		case state := <-n.states:
+			n.send(ctx, state)
 		}
 	}
 }
 
-func (n *Notifier) isStopping() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.stopping
-}
-
-func (n *Notifier) send(ctx context.Context, states ...string) {
-	for _, state := range states {
-		if _, err := sd.SdNotify(false, state); err != nil {
-			n.observer.Observe(ctx, &observe.NotifyFailed{Err: err})
-		}
+func (n *Notifier) send(ctx context.Context, state string) {
+	if _, err := sd.SdNotify(false, state); err != nil {
+		n.observer.Observe(ctx, &observe.NotifyFailed{Err: err})
 	}
 }
