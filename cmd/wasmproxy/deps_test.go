@@ -19,7 +19,7 @@ const module = "github.com/wasmproxy/wasmproxy/"
 // import. A package that is not listed may import none.
 var mayImport = map[string]string{
 	"runtime/cri":              "abi",
-	"runtime/proxy":            "runtime/cri runtime/observe",
+	"runtime/proxy":            "runtime/cri runtime/observe runtime/regular",
 	"runtime/docker":           "abi runtime/cri runtime/observe runtime/pods", // it asks the store which pod a container is in
 	"runtime/observe":          "abi",
 	"runtime/observe/audit":    "abi runtime/observe runtime/observe/tracing runtime/plugin",

@@ -131,7 +131,16 @@ func (d Directory) Deliver(ctx context.Context, of Delivery, check Check) (*Plan
 				return fmt.Errorf("%s was changed while the plugins were checked: try again", d.path(p.ID+".json"))
 			}
 		}
-		return d.apply(of, plan)
+		r, err := d.record()
+		if err != nil {
+			return err
+		}
+		for _, step := range d.steps(of, plan, r) { // the process may be killed between any two
+			if err := step(); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return plan, err
 }
@@ -166,20 +175,6 @@ func stage(dir string, all []Plugin) error {
 			err = regular.Replace(filepath.Join(dir, modulePath(p.Digest)), p.Module, 0o644)
 		}
 		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// apply carries a plan out, step by step. A process may be killed between any two.
-func (d Directory) apply(of Delivery, plan *Plan) error {
-	r, err := d.record()
-	if err != nil {
-		return err
-	}
-	for _, step := range d.steps(of, plan, r) {
-		if err := step(); err != nil {
 			return err
 		}
 	}

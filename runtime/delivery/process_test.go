@@ -113,7 +113,7 @@ func TestKilledProcess(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	next := plugins{"10-a": "a2 {}"}.delivery(t, "a")
-	if _, err := d.Deliver(ctx, next, fine); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "waiting for another process that has locked ") {
+	if _, err := d.Deliver(ctx, next, fine); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "another process holds the lock") {
 		t.Errorf("a second delivery ends with %v", err)
 	}
 	if err := d.Edit(t.Context(), func() error { return nil }); err != nil {

@@ -37,9 +37,6 @@ type savedSettings struct {
 
 // KeepSettings makes these the last good settings.
 func (s *Store) KeepSettings(good Settings) error {
-	if s.dir == "" {
-		return nil
-	}
 	text, err := json.Marshal(savedSettings{formatVersion, good.File, good.Text, good.Since})
 	if err != nil {
 		return err
@@ -69,18 +66,11 @@ func ReadSettings(dir, file string) (good Settings, err error) {
 	if err != nil {
 		return good, regular.Cause(err)
 	}
-	text, err := regular.Read(path, maxSettings, own)
-	if err != nil {
-		return good, err
-	}
 	var saved savedSettings
-	if err := json.Unmarshal(text, &saved); err != nil {
+	if err := regular.ReadState(path, maxSettings, formatVersion, &saved); err != nil {
 		return good, err
 	}
-	switch {
-	case saved.Version != formatVersion:
-		return good, regular.AnotherVersion(saved.Version, formatVersion)
-	case saved.File != file:
+	if saved.File != file {
 		return good, fmt.Errorf("it is of the settings file %.256q", saved.File)
 	}
 	return Settings{saved.File, saved.Text, saved.Since}, nil

@@ -89,16 +89,9 @@ func read(path string) (map[string]*Trial, error) {
 	if err := registry.CheckTrust(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
-	text, err := regular.Read(path, maxFile, func(info fs.FileInfo) error { return regular.Own(info, 0o077) })
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
 	var f file
-	if err := json.Unmarshal(text, &f); err != nil {
+	if err := regular.ReadState(path, maxFile, formatVersion, &f); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if f.Version != formatVersion {
-		return nil, fmt.Errorf("%s: its version is %d, and this version of wasmproxy reads %d", path, f.Version, formatVersion)
 	}
 	maps.DeleteFunc(f.Trials, func(_ string, one *Trial) bool { return one == nil })
 	if f.Trials == nil {

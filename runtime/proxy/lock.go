@@ -7,7 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
-	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
 // lock waits until no other process, and no other caller in this one, holds the
@@ -20,9 +21,9 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := flock(ctx, f); err != nil {
+		if err := regular.Lock(ctx, f); err != nil {
 			f.Close()
-			return nil, fmt.Errorf("locking %s: %w", name, err)
+			return nil, err
 		}
 		held, err := f.Stat()
 		if err != nil {
@@ -68,22 +69,4 @@ func private(f *os.File) error {
 		return fmt.Errorf("its mode is %v, so other users can hold the lock", mode)
 	}
 	return nil
-}
-
-// flock tries again and again, as a system call that waits does not end with ctx.
-func flock(ctx context.Context, f *os.File) error {
-	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			return err
-		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return fmt.Errorf("another process holds the lock: %w", context.Cause(ctx))
-		}
-	}
 }

@@ -1,4 +1,4 @@
-// Package regular reads regular files of a limited size, says whose they are, and replaces files at once. Nothing that a
+// Package regular reads regular files of a limited size, says whose they are, replaces files at once, and locks them. Nothing that a
 // path can name makes a reader wait: a pipe, a device and a directory are errors, which do not name the path.
 package regular
 
