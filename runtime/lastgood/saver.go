@@ -25,24 +25,23 @@ type Saver struct {
 	changed  workqueue.Trigger
 	saving   sync.Mutex // held while files are written
 
-	mu       sync.Mutex
-	versions map[string]Version // by id
-	unsaved  map[string]bool    // those of them that are to be saved
-	there    map[string]bool    // the plugins that there are; nil: that is not known yet
-	failing  bool               // the last write failed, and that was reported
+	mu      sync.Mutex
+	unsaved map[string]Version // that are to be saved, by id
+	there   map[string]bool    // the plugins that there are; nil: that is not known yet
+	failing bool               // the last write failed, and that was reported
 }
 
 // NewSaver returns a Saver of a directory. Without one, "", nothing is saved.
 func NewSaver(dir string, observer observe.Observer) *Saver {
-	return &Saver{
-		observer: observer, dir: dir, changed: workqueue.NewTrigger(),
-		versions: map[string]Version{}, unsaved: map[string]bool{},
-	}
+	return &Saver{observer: observer, dir: dir, changed: workqueue.NewTrigger(), unsaved: map[string]Version{}}
 }
 
 // Begin returns what an earlier process has saved. What is damaged or not trusted is an event. With crashed, the process
 // before this one crashed soon after its start, and one of these versions may be the cause.
 func (s *Saver) Begin(ctx context.Context, dirs registry.Dirs) (all map[string]Version, crashed bool) {
+	if s.dir == "" {
+		return nil, false
+	}
 	store, err := Open(s.dir)
 	if err != nil {
 		s.observer.Observe(ctx, &observe.LastGoodIgnored{Err: err})
@@ -52,15 +51,15 @@ func (s *Saver) Begin(ctx context.Context, dirs registry.Dirs) (all map[string]V
 	for _, err := range ignored {
 		s.observer.Observe(ctx, &observe.LastGoodIgnored{Err: err})
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	maps.Copy(s.versions, all)
 	return all, store.Begin()
 }
 
 // Copy returns the description of a good version with the path of the copy of its module: the file may have another
 // content by now.
 func (s *Saver) Copy(d registry.Description) registry.Description {
+	if s.dir == "" {
+		return d
+	}
 	if store, err := Open(s.dir); err == nil {
 		d.Copy = store.Copy(d)
 	}
@@ -71,7 +70,7 @@ func (s *Saver) Copy(d registry.Description) registry.Description {
 func (s *Saver) Keep(v Version) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.versions[v.Description.ID], s.unsaved[v.Description.ID] = v, true
+	s.unsaved[v.Description.ID] = v
 	s.changed.Notify()
 }
 
@@ -79,8 +78,7 @@ func (s *Saver) Keep(v Version) {
 func (s *Saver) Retain(there map[string]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.versions, func(id string, _ Version) bool { return !there[id] })
-	maps.DeleteFunc(s.unsaved, func(id string, _ bool) bool { return !there[id] })
+	maps.DeleteFunc(s.unsaved, func(id string, _ Version) bool { return !there[id] })
 	s.there = there
 	s.changed.Notify()
 }
@@ -110,20 +108,16 @@ func (s *Saver) save(ctx context.Context) (all bool) {
 	s.saving.Lock()
 	defer s.saving.Unlock()
 	s.mu.Lock()
-	there := s.there
-	pending := make(map[string]Version, len(s.unsaved))
-	for id := range s.unsaved {
-		pending[id] = s.versions[id]
-	}
+	there, pending := s.there, maps.Clone(s.unsaved)
 	s.mu.Unlock()
-	if there == nil && len(pending) == 0 {
+	if s.dir == "" || there == nil && len(pending) == 0 {
 		return true
 	}
 	done, failed := s.write(there, pending)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id := range done {
-		if v, was := s.versions[id], pending[id]; v.Since.Equal(was.Since) && v.Description.Same(was.Description) { // else there is a newer one
+		if v, was := s.unsaved[id], pending[id]; v.Since.Equal(was.Since) && v.Description.Same(was.Description) { // else there is a newer one
 			delete(s.unsaved, id)
 		}
 	}
@@ -165,6 +159,9 @@ func (s *Saver) Saved() bool {
 func (s *Saver) survived() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.dir == "" {
+		return
+	}
 	if store, err := Open(s.dir); err == nil {
 		store.End()
 	}

@@ -1,6 +1,7 @@
 package lastgood
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -55,14 +56,9 @@ type entry struct {
 	Since   time.Time `json:"since"`
 }
 
-// Open opens a directory, and makes it if it is not there. It refuses one that somebody else can change. A Store
-// of "" keeps nothing.
+// Open opens a directory, and makes it if it is not there. It refuses one that somebody else can change.
 func Open(dir string) (*Store, error) {
-	s := &Store{dir: dir, max: MaxBytes}
-	if dir == "" {
-		return s, nil
-	}
-	s.dir = filepath.Join(dir, baseDir)
+	s := &Store{filepath.Join(dir, baseDir), MaxBytes}
 	if err := s.make(dir); err != nil {
 		return nil, fmt.Errorf("directory for the last good versions of plugins: %w", err)
 	}
@@ -97,18 +93,12 @@ func (s *Store) make(dir string) error {
 
 // Remove removes what a Store has made in a directory, which may hold other things.
 func Remove(dir string) error {
-	if dir == "" {
-		return nil
-	}
 	return os.RemoveAll(filepath.Join(dir, baseDir))
 }
 
 // Begin notes that a process starts, and reports whether the one before did not call End: it has crashed, and a
 // version may be the cause.
 func (s *Store) Begin() (crashed bool) {
-	if s.dir == "" {
-		return false
-	}
 	f, err := os.OpenFile(filepath.Join(s.dir, startFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err == nil {
 		f.Close()
@@ -118,15 +108,13 @@ func (s *Store) Begin() (crashed bool) {
 
 // End removes the note of Begin.
 func (s *Store) End() {
-	if s.dir != "" {
-		_ = os.Remove(filepath.Join(s.dir, startFile)) // it may be gone; else the next process takes this one for crashed
-	}
+	_ = os.Remove(filepath.Join(s.dir, startFile)) // it may be gone; else the next process takes this one for crashed
 }
 
 // Copy returns the path of the copy of a description's module, which there is if the description is kept; "" if there is
 // none.
 func (s *Store) Copy(d registry.Description) string {
-	if s.dir == "" || d.Digest == "" {
+	if d.Digest == "" {
 		return ""
 	}
 	return s.modulePath(d.Digest)
@@ -151,9 +139,6 @@ func (s *Store) All(dirs registry.Dirs) (all map[string]Version, ignored []error
 }
 
 func (s *Store) ids(failed *[]error) (ids []string) {
-	if s.dir == "" {
-		return nil
-	}
 	files, err := os.ReadDir(filepath.Join(s.dir, pluginsDir))
 	if err != nil {
 		*failed = append(*failed, err)
@@ -186,15 +171,8 @@ func (s *Store) read(dirs registry.Dirs, id string) (v Version, err error) {
 }
 
 func (s *Store) entry(id string) (e entry, err error) {
-	text, err := regular.Read(s.entryPath(id), maxEntry, own)
-	if err != nil {
+	if err := regular.ReadState(s.entryPath(id), maxEntry, formatVersion, &e); err != nil {
 		return e, err
-	}
-	if err := json.Unmarshal(text, &e); err != nil {
-		return e, err
-	}
-	if e.Version != formatVersion {
-		return e, regular.AnotherVersion(e.Version, formatVersion)
 	}
 	if sum, err := hex.DecodeString(e.Digest); err != nil || len(sum) != 0 && len(sum) != sha256.Size {
 		return e, fmt.Errorf("%.64q is not a SHA-256 in hex", e.Digest)
@@ -215,9 +193,6 @@ func (s *Store) module(digest string) ([]byte, error) {
 
 // Keep makes this the last good version of its plugin. The module is read from the description.
 func (s *Store) Keep(v Version) error {
-	if s.dir == "" {
-		return nil
-	}
 	d := v.Description
 	text, err := json.Marshal(entry{formatVersion, d.File, d.Text, d.Digest, v.Since})
 	if err != nil {
@@ -296,16 +271,13 @@ func (s *Store) collect() (used int64) {
 
 // locked does work while no other process does any.
 func (s *Store) locked(work func() error) error {
-	if s.dir == "" {
-		return nil
-	}
 	f, err := os.OpenFile(filepath.Join(s.dir, lockFile), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		return fmt.Errorf("locking %s: %w", f.Name(), err)
+	if err := regular.Lock(context.Background(), f); err != nil {
+		return err
 	}
 	return work()
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/lastgood"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
 
@@ -179,12 +180,16 @@ func TestTwoProcessesKeep(t *testing.T) {
 
 // TestNothingIsKeptWithoutADirectory.
 func TestNothingIsKeptWithoutADirectory(t *testing.T) {
-	s, err := lastgood.Open("")
+	t.Chdir(t.TempDir())
+	s := lastgood.NewSaver("", observe.Discard())
+	all, crashed := s.Begin(t.Context(), registry.Dirs{})
+	s.Keep(lastgood.Version{Description: registry.Description{ID: "10-a", Digest: "none"}})
+	s.Retain(nil)
+	s.Close(t.Context())
+	made, err := os.ReadDir(".")
 	must(t, err)
-	must(t, s.Keep(lastgood.Version{Description: registry.Description{ID: "10-a", Digest: "none"}}))
-	must(t, s.Retain(nil))
-	if all, ignored := s.All(registry.Dirs{}); len(all) > 0 || len(ignored) > 0 {
-		t.Errorf("%v, %v", all, ignored)
+	if len(all) > 0 || crashed || !s.Saved() || len(made) > 0 {
+		t.Errorf("%v, crashed %v, saved %v; made: %v", all, crashed, s.Saved(), made)
 	}
 }
 
