@@ -8,6 +8,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -39,11 +40,6 @@ type Check struct {
 
 // found is what a check has found, and where: a file and the key in it, or a plugin.
 type found struct{ where, what string }
-
-// unknown is why a check was not made.
-type unknown string
-
-func (u unknown) Error() string { return string(u) }
 
 // Finding is something that is wrong. Its texts are one printable line each.
 type Finding struct {
@@ -114,7 +110,11 @@ func Run(ctx context.Context, o Options) *Report {
 	n := examine(ctx, o)
 	for _, c := range Checks {
 		ctx, cancel := context.WithTimeout(ctx, checkTime)
-		all, err := c.run(ctx, n)
+		var all []found
+		err := errors.New("the settings are not known")
+		if n.config != nil || c.ID == settingsCheck {
+			all, err = c.find(ctx, n)
+		}
 		cancel()
 		for _, f := range all {
 			r.Findings = append(r.Findings, Finding{c.ID, c.Severity, n.printable(f.where), n.printable(f.what), c.Effect, c.Remedy})
@@ -130,17 +130,10 @@ func Run(ctx context.Context, o Options) *Report {
 	return r
 }
 
-func (c *Check) run(ctx context.Context, n *node) ([]found, error) {
-	if n.config == nil && c.ID != settingsCheck {
-		return nil, unknown("the settings are not known")
-	}
-	return c.find(ctx, n)
-}
-
 // printable makes one line of a text, with paths as the host has them.
 func (n *node) printable(text string) string {
-	if !n.live() {
-		text = strings.ReplaceAll(text, strings.TrimSuffix(n.root, "/"), "")
+	if !n.root.Live() {
+		text = strings.ReplaceAll(text, strings.TrimSuffix(n.Root, "/"), "")
 	}
 	return plugin.Printable(text, 1<<10)
 }

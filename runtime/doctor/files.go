@@ -31,7 +31,7 @@ func (n *node) cgroupVersion() (int, error) {
 
 func findCgroupRoot(_ context.Context, n *node) ([]found, error) {
 	if n.config.CgroupRoot == "" {
-		return nil, unknown("cgroup-root is empty: no cgroup file is written")
+		return nil, errors.New("cgroup-root is empty: no cgroup file is written")
 	}
 	if _, err := n.cgroupVersion(); err != nil {
 		return []found{{fmt.Sprintf("cgroup-root %s, cgroup-mode %s", n.config.CgroupRoot, n.config.CgroupMode), err.Error()}}, nil

@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -100,7 +101,7 @@ func findKubeletFiles(_ context.Context, n *node) (all []found, err error) {
 
 func findKubeletConnected(_ context.Context, n *node) ([]found, error) {
 	if n.process == nil {
-		return nil, unknown("no kubelet of the host is seen: neither the main process of its unit, nor a process of root that has the host's files and process ids")
+		return nil, errors.New("no kubelet of the host is seen: neither the main process of its unit, nor a process of root that has the host's files and process ids")
 	}
 	if n.proxyErr != nil || n.process.Calls(n.status) {
 		return nil, n.proxyErr
@@ -123,14 +124,14 @@ func (n *node) driver() string {
 func findCgroupDriver(_ context.Context, n *node) ([]found, error) {
 	driver := n.driver()
 	if driver == "" {
-		return nil, unknown("the container runtime does not tell its cgroup driver")
+		return nil, errors.New("the container runtime does not tell its cgroup driver")
 	}
 	s, err := n.effective(cgroupDriver)
 	if err != nil {
 		return nil, err
 	}
 	if s.Value == "" {
-		return nil, unknown("kubelet's files name no cgroup driver: it takes the runtime's, or cgroupfs before Kubernetes 1.31")
+		return nil, errors.New("kubelet's files name no cgroup driver: it takes the runtime's, or cgroupfs before Kubernetes 1.31")
 	}
 	if s.Value == driver {
 		return nil, nil

@@ -3,15 +3,14 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	securejoin "github.com/cyphar/filepath-securejoin"
 	"google.golang.org/grpc"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -29,7 +28,7 @@ const answerTime = 5 * time.Second
 // node is what several checks need to know. What is not known has an error that says why.
 type node struct {
 	Options
-	root   string
+	root   host.Root
 	config *config.Config
 
 	process     *host.Running // nil if it does not run, or cannot be seen
@@ -50,26 +49,28 @@ type node struct {
 }
 
 func examine(ctx context.Context, o Options) *node {
-	n := &node{Options: o, root: cmp.Or(o.Root, "/"), config: o.Settings}
+	n := &node{Options: o, root: host.Root(o.Root), config: o.Settings}
 	if n.config == nil {
 		return n
 	}
-	n.findKubelet(ctx)
+	h := host.Host{Root: n.root, KubeletConfig: cmp.Or(n.KubeletConfig, host.DefaultKubeletConfig), Unit: n.Unit}
+	n.process, n.kubeletUnit = h.RunningKubelet(ctx), h.KubeletUnit()
+	if named, ok := n.process.Flag("config"); ok {
+		h.KubeletConfig = named
+	}
+	n.files, n.kubeletErr = h.KubeletFiles()
 	n.askBackend(ctx)
 	n.askProxy(ctx)
 	n.loadPlugins(ctx)
 	return n
 }
 
-func (n *node) live() bool { return filepath.Clean(n.root) == "/" }
-
 // under returns where a file of the host is. Links in it lead to files of the host.
 func (n *node) under(path string) string {
-	at, err := securejoin.SecureJoin(n.root, path)
-	if n.live() || err != nil {
-		return filepath.Join(n.root, path)
+	if n.root.Live() { // whoever may change a link on the way is looked at, too
+		return path
 	}
-	return at
+	return n.root.Under(path)
 }
 
 // socket is under of an endpoint.
@@ -85,17 +86,6 @@ func (n *node) sameSocket(a, b string) bool {
 	one, err1 := os.Stat(n.socket(a))
 	other, err2 := os.Stat(n.socket(b))
 	return err1 == nil && err2 == nil && os.SameFile(one, other)
-}
-
-// findKubelet finds kubelet's process and reads its files.
-func (n *node) findKubelet(ctx context.Context) {
-	kubeletConfig := cmp.Or(n.KubeletConfig, host.DefaultKubeletConfig)
-	h := host.Host{Root: host.Root(n.root), KubeletConfig: kubeletConfig, Unit: n.Unit}
-	n.process, n.kubeletUnit = h.RunningKubelet(ctx), h.KubeletUnit()
-	if named, ok := n.process.Flag("config"); ok {
-		h.KubeletConfig = named
-	}
-	n.files, n.kubeletErr = h.KubeletFiles()
 }
 
 func (n *node) askBackend(ctx context.Context) {
@@ -158,7 +148,7 @@ func (n *node) askProxy(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	if n.config.AdminSocket == "" {
-		n.proxyErr = unknown("admin-socket is empty, so that the proxy cannot be asked")
+		n.proxyErr = errors.New("admin-socket is empty, so that the proxy cannot be asked")
 		return
 	}
 	n.status, n.proxyErr = admin.Client{Socket: n.socket(n.config.AdminSocket)}.Status(ctx)
@@ -168,10 +158,6 @@ func (n *node) askProxy(ctx context.Context) {
 func (n *node) loadPlugins(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
-	if n.Load == nil {
-		n.pluginErr = unknown("plugins are not loaded")
-		return
-	}
 	c := *n.config
 	c.StateDir, c.AdminSocket, c.StatusSocket, c.BypassFile, c.MetricsListen = "", "", "", "", ""
 	for _, path := range []*string{&c.Listen, &c.Backend, &c.ImageEndpoint, &c.PluginDir, &c.HookDir, &c.CacheDir, &c.CgroupRoot} {

@@ -10,9 +10,6 @@ import (
 )
 
 func findPluginFiles(_ context.Context, n *node) (all []found, err error) {
-	if why := unknown(""); asUnknown(n.pluginErr, &why) {
-		return nil, why
-	}
 	for _, line := range lines(n.pluginErr) {
 		all = append(all, found{"plugin files", line})
 	}
@@ -21,9 +18,6 @@ func findPluginFiles(_ context.Context, n *node) (all []found, err error) {
 
 // findPluginReach looks through what loading tells of plugins.
 func findPluginReach(_ context.Context, n *node) (all []found, err error) {
-	if why := unknown(""); asUnknown(n.pluginErr, &why) {
-		return nil, why
-	}
 	for _, line := range n.pluginLines {
 		id, text, _ := strings.Cut(line, ": ")
 		if warning, is := strings.CutPrefix(text, "warning: "); is {
@@ -33,12 +27,6 @@ func findPluginReach(_ context.Context, n *node) (all []found, err error) {
 		}
 	}
 	return all, nil
-}
-
-func asUnknown(err error, why *unknown) bool {
-	u, is := err.(unknown)
-	*why = u
-	return is
 }
 
 func findHookServers(ctx context.Context, n *node) (all []found, err error) {

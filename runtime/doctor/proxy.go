@@ -129,7 +129,7 @@ func findUncalled(_ context.Context, n *node) (all []found, err error) {
 	}
 	created := n.status.Created
 	if created < enoughCalls {
-		return nil, unknown(fmt.Sprintf("only %d containers were created since the proxy was started", created))
+		return nil, fmt.Errorf("only %d containers were created since the proxy was started", created)
 	}
 	for _, p := range n.status.Plugins.Plugins {
 		if p.State == status.Active && p.Calls == 0 {

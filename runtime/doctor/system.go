@@ -24,14 +24,14 @@ import (
 // unit returns where a unit is. The error says why systemd does not matter.
 func (n *node) unit(name string) (string, error) {
 	if _, err := os.Stat(n.under("/run/systemd/system")); err != nil {
-		return "", unknown("systemd does not run")
+		return "", errors.New("systemd does not run")
 	}
 	for _, dir := range unitfile.Dirs() {
 		if _, err := os.Lstat(filepath.Join(n.under(dir), name)); err == nil {
 			return filepath.Join(dir, name), nil
 		}
 	}
-	return "", unknown(fmt.Sprintf("there is no unit %s: the proxy is started by other means", name))
+	return "", fmt.Errorf("there is no unit %s: the proxy is started by other means", name)
 }
 
 func findUnitEnabled(_ context.Context, n *node) (all []found, err error) {
@@ -102,10 +102,10 @@ const (
 func findKubeletRestarts(ctx context.Context, n *node) ([]found, error) {
 	kubelet := n.kubeletUnit
 	if _, err := n.unit(kubelet); kubelet == "" || err != nil {
-		return nil, unknown("there is no systemd with a unit that starts kubelet")
+		return nil, errors.New("there is no systemd with a unit that starts kubelet")
 	}
 	if n.Unit == nil {
-		return nil, unknown("systemd of the host is not asked")
+		return nil, errors.New("systemd of the host is not asked")
 	}
 	p, err := n.Unit(ctx, kubelet, "ActiveState", "SubState", "Result", "NRestarts", "ActiveEnterTimestampMonotonic")
 	if err != nil {
@@ -145,12 +145,12 @@ func findProgram(_ context.Context, n *node) ([]found, error) {
 		}
 	}
 	if !filepath.IsAbs(program) {
-		return nil, unknown("the unit names no program")
+		return nil, errors.New("the unit names no program")
 	}
-	process := filepath.Join(n.root, "proc", strconv.Itoa(n.status.PID), "exe") // the kernel's link leads to a removed file, too
+	process := filepath.Join(n.under("/proc"), strconv.Itoa(n.status.PID), "exe") // the kernel's link leads to a removed file, too
 	running, err := digestOf(process)
 	if err != nil {
-		return nil, unknown(fmt.Sprintf("the program of process %d cannot be read: %v", n.status.PID, err))
+		return nil, fmt.Errorf("the program of process %d cannot be read: %v", n.status.PID, err)
 	}
 	installed, err := digestOf(n.under(program))
 	if err != nil {
@@ -203,9 +203,6 @@ func KernelClock() (bool, error) {
 }
 
 func findClock(_ context.Context, n *node) ([]found, error) {
-	if n.Clock == nil {
-		return nil, unknown("the kernel is not asked")
-	}
 	ok, err := n.Clock()
 	if err != nil {
 		return nil, fmt.Errorf("asking the kernel for the state of its clock: %w", err)

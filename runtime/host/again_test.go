@@ -97,15 +97,15 @@ func TestInstallEndsBypass(t *testing.T) {
 		h, out := newHost(t, nodes()["kubeadm 1.34, instance configuration"].files)
 		h.install(t)
 		file := config.Default().BypassFile
-		if err := os.MkdirAll(filepath.Dir(h.Root.under(file)), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(h.Root.Under(file)), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := bypass.Make(h.Root.under(file), why); err != nil {
+		if err := bypass.Make(h.Root.Under(file), why); err != nil {
 			t.Fatal(err)
 		}
 		out.Reset()
 		h.install(t)
-		if _, err := os.Stat(h.Root.under(file)); (err == nil) != stays || strings.Contains(out.String(), "remove "+file) == stays {
+		if _, err := os.Stat(h.Root.Under(file)); (err == nil) != stays || strings.Contains(out.String(), "remove "+file) == stays {
 			t.Errorf("reason %q: %v, it says\n%s", why, err, out)
 		}
 	}

@@ -94,7 +94,7 @@ func (r reader) service(unit string) (s service, err error) {
 	var units []text
 	var environment, environmentFiles, start []unitfile.Value
 	lists := map[string]*[]unitfile.Value{"Environment": &environment, "EnvironmentFile": &environmentFiles, "ExecStart": &start}
-	for _, path := range unitfile.Find(r.root.under, unit) {
+	for _, path := range unitfile.Find(r.root.Under, unit) {
 		t, has, err := r.text(path, false)
 		if err != nil {
 			return s, err
@@ -114,8 +114,16 @@ func (r reader) service(unit string) (s service, err error) {
 		}
 	}
 	variables := map[string]unitfile.Value{}
-	if err := addEnvironment(variables, environment); err != nil {
-		return s, err
+	for _, line := range environment {
+		words, err := line.Words()
+		if err != nil {
+			return s, fmt.Errorf("reading Environment= in %s: %w", line[0].File, err)
+		}
+		for _, w := range words {
+			if name, value, ok := w.Cut('='); ok {
+				variables[name.String()] = value
+			}
+		}
 	}
 	if s.texts, err = r.environmentFiles(unit, variables, environmentFiles); err != nil {
 		return s, err
@@ -127,28 +135,13 @@ func (r reader) service(unit string) (s service, err error) {
 	return s, err
 }
 
-func addEnvironment(variables map[string]unitfile.Value, environment []unitfile.Value) error {
-	for _, line := range environment {
-		words, err := line.Words()
-		if err != nil {
-			return fmt.Errorf("reading Environment= in %s: %w", line[0].File, err)
-		}
-		for _, w := range words {
-			if name, value, ok := w.Cut('='); ok {
-				variables[name.String()] = value
-			}
-		}
-	}
-	return nil
-}
-
 // environmentFiles reads those of a unit. A variable in them wins over Environment=.
 func (r reader) environmentFiles(unit string, variables map[string]unitfile.Value, lines []unitfile.Value) (all []text, err error) {
 	name := strings.TrimSuffix(unit, ".service")
 	specifiers := strings.NewReplacer("%%", "%", "%n", unit, "%N", name, "%p", name)
 	for _, line := range lines {
 		pattern := specifiers.Replace(strings.TrimPrefix(line.String(), "-"))
-		paths, err := filepath.Glob(r.root.under(pattern))
+		paths, err := filepath.Glob(r.root.Under(pattern))
 		if err != nil {
 			return nil, fmt.Errorf("reading EnvironmentFile=%s in %s: %w", pattern, line[0].File, err)
 		}

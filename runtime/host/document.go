@@ -46,14 +46,6 @@ func (t text) add(k key, value string) text {
 	return t
 }
 
-// write gives a key of a configuration its value, whether or not it has one.
-func (t text) write(k key, value string) text {
-	if len(t.find(k)) > 0 {
-		return t.set(k, value, func(string) bool { return true })
-	}
-	return t.add(k, value)
-}
-
 // has reports whether a configuration has the key, and its value.
 func (t text) has(k key) (value string, has bool) {
 	all, _ := t.decode() // which was checked when it was read

@@ -15,7 +15,7 @@ const failureFile = "/run/wasmproxy-host.failed"
 func (p *installation) noteFailure(failed error) error {
 	digest, err := programDigest(p.host.Program)
 	if err == nil {
-		err = os.WriteFile(p.host.Root.under(failureFile), []byte(digest+"\n"+failed.Error()+"\n"), 0o600)
+		err = os.WriteFile(p.host.Root.Under(failureFile), []byte(digest+"\n"+failed.Error()+"\n"), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("noting this in %s failed, too, so the next run tries again: %w", failureFile, err)

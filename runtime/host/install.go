@@ -56,7 +56,7 @@ func (p *installation) restarts() bool {
 	if has || p.part || p.advice != "" {
 		return false
 	}
-	return p.consent.RestartKubelet && p.host.Root.live()
+	return p.consent.RestartKubelet && p.host.Root.Live()
 }
 
 // Install puts the proxy on the host. It changes kubelet's endpoint when the proxy serves. It waits while another run
@@ -110,7 +110,7 @@ func (h *Host) Install(ctx context.Context, c Consent) error {
 
 // useEndpoint has kubelet take its new endpoint, if that was asked for and is needed.
 func (p *installation) useEndpoint(ctx context.Context) error {
-	h, restart := p.host, p.consent.RestartKubelet && p.host.Root.live()
+	h, restart := p.host, p.consent.RestartKubelet && p.host.Root.Live()
 	switch {
 	case p.advice != "":
 		h.say("kubelet's files stay as they are: %s", p.advice)
@@ -145,7 +145,7 @@ func (p *installation) prepare() error {
 		if dir == recordDir {
 			mode = 0o700
 		}
-		if err := os.MkdirAll(h.Root.under(dir), mode); err != nil {
+		if err := os.MkdirAll(h.Root.Under(dir), mode); err != nil {
 			return fmt.Errorf("making directory %s: %w", dir, err)
 		}
 	}
@@ -165,7 +165,7 @@ func (p *installation) show() {
 		h.say("%s", change)
 	}
 	h.say("run systemctl enable --now %s %s", systemd.SocketName, systemd.ServiceName)
-	if h.Root.live() && p.replacesProgram() {
+	if h.Root.Live() && p.replacesProgram() {
 		h.say("run wasmproxy validate of the new program before, and systemctl restart %s at the end", systemd.ServiceName)
 	}
 	if p.bypass != "" {
@@ -278,7 +278,7 @@ func (p *installation) pointKubelet(k *kubelet) (err error) {
 		p.advice = fmt.Sprintf("they have the proxy's endpoint; kubelet takes it when you restart %s, unless it has started since", units)
 		return nil
 	case k.manager != nil && backend == "":
-		return k.manager.errManaged(k, p.socket)
+		return fmt.Errorf("kubelet's files are written by %s, so that to change them is in vain: first run wasmproxy host install --backend %s, which leaves them as they are; then %s", k.manager.name, k.runtime, k.manager.tell(p.socket))
 	case k.manager != nil:
 		p.advice = k.manager.tell(p.socket)
 		return nil
@@ -316,7 +316,7 @@ func (p *installation) planSettings(k *kubelet) (*config.Config, error) {
 
 // checkSettings requires that the proxy calls the runtime that kubelet calls.
 func (p *installation) checkSettings(k *kubelet) (*config.Config, error) {
-	c, err := config.With(map[string]string{config.FileFlag: p.host.Root.under(SettingsFile)})
+	c, err := config.With(map[string]string{config.FileFlag: p.host.Root.Under(SettingsFile)})
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func (r reader) text(path string, config bool) (t text, has bool, err error) {
 	edited, has := r.edited[path]
 	t = text{path: path, content: edited, yaml: config}
 	if !has {
-		content, err := regular.Read(r.root.under(path), largest, nil)
+		content, err := regular.Read(r.root.Under(path), largest, nil)
 		if errors.Is(err, fs.ErrNotExist) {
 			return text{}, false, nil
 		}
@@ -177,7 +177,7 @@ func (r reader) dropIns(dir string) (all []string) {
 	if dir == "" {
 		return nil
 	}
-	at := filepath.Join(r.root.under(filepath.Dir(dir)), filepath.Base(dir)) // kubelet does not follow a link here
+	at := filepath.Join(r.root.Under(filepath.Dir(dir)), filepath.Base(dir)) // kubelet does not follow a link here
 	_ = filepath.WalkDir(at, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && filepath.Ext(path) == ".conf" {
 			all = append(all, filepath.Join(dir, strings.TrimPrefix(path, at)))
@@ -219,8 +219,12 @@ func (r reader) pointAt(k *kubelet, by *record) (changed []change, err error) {
 			continue
 		}
 		after := t.set(runtimeKey, by.Listen, other).set(imageKey, by.Listen, other)
-		if !k.named && t == k.home() {
-			after = after.write(runtimeKey, by.Listen)
+		switch {
+		case k.named || t != k.home():
+		case len(after.find(runtimeKey)) > 0: // and is empty
+			after = after.set(runtimeKey, by.Listen, func(string) bool { return true })
+		default:
+			after = after.add(runtimeKey, by.Listen)
 		}
 		if err := after.check(t); err != nil {
 			return nil, err

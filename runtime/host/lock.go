@@ -47,7 +47,13 @@ func (h *Host) lock(ctx context.Context, c Consent) (unlock func(), err error) {
 
 // tryLock returns nil if another run has the lock.
 func (r Root) tryLock() (unlock func(), where string, err error) {
-	f, where, err := r.openLock()
+	f, where := (*os.File)(nil), lockFile
+	if r.Live() {
+		f, err = os.OpenFile(lockFile, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	} else { // its directory, so that no file stays in the image
+		where = string(r)
+		f, err = os.Open(where)
+	}
 	if err != nil {
 		return nil, where, err
 	}
@@ -59,7 +65,7 @@ func (r Root) tryLock() (unlock func(), where string, err error) {
 	case err != nil:
 		f.Close()
 		return nil, where, err
-	case !r.live():
+	case !r.Live():
 		return func() { f.Close() }, where, nil
 	}
 	held, err := f.Stat()
@@ -68,14 +74,4 @@ func (r Root) tryLock() (unlock func(), where string, err error) {
 		return nil, where, err
 	}
 	return func() { os.Remove(where); f.Close() }, where, nil
-}
-
-// openLock opens what is locked: of an image its directory, so that no file stays in it.
-func (r Root) openLock() (f *os.File, where string, err error) {
-	if !r.live() {
-		f, err = os.Open(string(r))
-		return f, string(r), err
-	}
-	f, err = os.OpenFile(lockFile, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
-	return f, lockFile, err
 }

@@ -81,11 +81,6 @@ func findManager(root Root, kubeletService bool) *manager {
 	return nil
 }
 
-// errManaged says why kubelet's files cannot be changed, and what to do instead.
-func (m *manager) errManaged(k *kubelet, endpoint string) error {
-	return fmt.Errorf("kubelet's files are written by %s, so that to change them is in vain: first run wasmproxy host install --backend %s, which leaves them as they are; then %s", m.name, k.runtime, m.tell(endpoint))
-}
-
 func (m *manager) tell(endpoint string) string { return fmt.Sprintf(m.advice, endpoint) }
 
 // checkManaged requires that kubelet has another endpoint than the proxy's, where uninstalling cannot give it one.
@@ -145,7 +140,7 @@ func runtimeFlag(file, endpoint string) unitfile.Value {
 func (r reader) kubeletArgs(settings string, command []unitfile.Value) (args []unitfile.Value, err error) {
 	args = command
 	var runtimes []unitfile.Value
-	more, _ := filepath.Glob(filepath.Join(r.root.under(settings+".d"), "*.yaml"))
+	more, _ := filepath.Glob(filepath.Join(r.root.Under(settings+".d"), "*.yaml"))
 	for i, path := range append([]string{settings}, more...) {
 		if i > 0 {
 			path = filepath.Join(settings+".d", filepath.Base(path))

@@ -19,7 +19,7 @@ import (
 // cannot would not start again after its next restart.
 func (p *installation) checkProgram(ctx context.Context) error {
 	settings := !slices.ContainsFunc(p.own, func(c change) bool { return c.path == SettingsFile })
-	if !p.replacesProgram() || !settings || !p.host.Root.live() {
+	if !p.replacesProgram() || !settings || !p.host.Root.Live() {
 		return nil
 	}
 	out, err := exec.CommandContext(ctx, p.host.Program, "validate", "--config", SettingsFile).CombinedOutput()
@@ -38,7 +38,7 @@ func (p *installation) replacesProgram() bool {
 // restart.
 func (p *installation) renew(ctx context.Context) error {
 	h := p.host
-	if h.Root.live() {
+	if h.Root.Live() {
 		running, same, err := runs(ctx, p.program)
 		switch {
 		case err != nil:
@@ -54,7 +54,7 @@ func (p *installation) renew(ctx context.Context) error {
 			return nil
 		}
 	}
-	if slices.ContainsFunc(p.own, func(c change) bool { return c.before != nil && !(c.program && h.Root.live()) }) {
+	if slices.ContainsFunc(p.own, func(c change) bool { return c.before != nil && !(c.program && h.Root.Live()) }) {
 		h.say("the service has the former files until it restarts: systemctl restart %s", systemd.ServiceName)
 	}
 	return nil

@@ -20,11 +20,12 @@ import (
 // nothing runs. Methods take paths as the host has them. Links in these lead to files of the host.
 type Root string
 
-func (r Root) live() bool { return r == "" || filepath.Clean(string(r)) == "/" }
+// Live reports whether it is this host.
+func (r Root) Live() bool { return r == "" || filepath.Clean(string(r)) == "/" }
 
-// under returns where a file of the host is.
-func (r Root) under(path string) string {
-	if r.live() {
+// Under returns where a file of the host is.
+func (r Root) Under(path string) string {
+	if r.Live() {
 		r = "/"
 	}
 	at, err := securejoin.SecureJoin(string(r), path)
@@ -35,16 +36,16 @@ func (r Root) under(path string) string {
 }
 
 func (r Root) has(path string) bool {
-	_, err := os.Stat(r.under(path))
+	_, err := os.Stat(r.Under(path))
 	return err == nil
 }
 
 // hasUnit reports whether systemd finds a unit.
-func (r Root) hasUnit(name string) bool { return len(unitfile.Find(r.under, name)) > 0 }
+func (r Root) hasUnit(name string) bool { return len(unitfile.Find(r.Under, name)) > 0 }
 
 // read returns a file of the host, and nil if there is none.
 func (r Root) read(path string) ([]byte, error) {
-	b, err := os.ReadFile(r.under(path))
+	b, err := os.ReadFile(r.Under(path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -53,7 +54,7 @@ func (r Root) read(path string) ([]byte, error) {
 
 // write replaces a file of the host at once. An existing file keeps its owner and mode.
 func (r Root) write(path string, content []byte, mode fs.FileMode) error {
-	if err := regular.Rewrite(r.under(path), content, mode); err != nil {
+	if err := regular.Rewrite(r.Under(path), content, mode); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return nil
@@ -61,7 +62,7 @@ func (r Root) write(path string, content []byte, mode fs.FileMode) error {
 
 // remove removes a file of the host, if there is one.
 func (r Root) remove(path string) error {
-	if err := os.Remove(r.under(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(r.Under(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing %s: %w", path, err)
 	}
 	return nil
@@ -94,7 +95,7 @@ func (r Root) checkWritable(dirs []string, changes []change) error {
 		for !r.has(there) && there != "/" {
 			there = filepath.Dir(there)
 		}
-		if err := unix.Access(r.under(there), unix.W_OK); err != nil {
+		if err := unix.Access(r.Under(there), unix.W_OK); err != nil {
 			return fmt.Errorf("nothing was changed, because a file in %s cannot be written: %w", dir, err)
 		}
 	}

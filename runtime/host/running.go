@@ -92,7 +92,7 @@ func (p proc) isHosts(process int) bool {
 // proc is the directory in which the kernel tells of processes.
 type proc string
 
-func (r Root) proc() proc { return proc(r.under("/proc")) }
+func (r Root) proc() proc { return proc(r.Under("/proc")) }
 
 func (p proc) path(process int, name string) string {
 	return filepath.Join(string(p), strconv.Itoa(process), name)
@@ -132,7 +132,7 @@ func (r *Running) checkConfig(root Root, k *kubelet) error {
 	if _, ok := r.Flag(runtimeKey.flag); ok || k.manager != nil {
 		return nil
 	}
-	if file, ok := r.Flag("config"); ok && root.under(file) != root.under(k.config) {
+	if file, ok := r.Flag("config"); ok && root.Under(file) != root.Under(k.config) {
 		return fmt.Errorf("kubelet runs with --config %s, and this command would change %s: give --kubelet-config %s, or restart kubelet if its unit was changed since it started", file, k.config, file)
 	}
 	return nil
@@ -186,7 +186,7 @@ func (r *Running) hasRead(root Root, k *kubelet) bool {
 		return false
 	}
 	for _, t := range k.texts {
-		if info, err := os.Stat(root.under(t.path)); err != nil || !started.After(info.ModTime()) {
+		if info, err := os.Stat(root.Under(t.path)); err != nil || !started.After(info.ModTime()) {
 			return false
 		}
 	}

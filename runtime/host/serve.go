@@ -182,7 +182,7 @@ func (p *removal) uses(ctx context.Context) error {
 
 // inUse reports whether kubelet is connected to the proxy.
 func (p *installation) inUse(ctx context.Context) bool {
-	if !p.host.Root.live() {
+	if !p.host.Root.Live() {
 		return false
 	}
 	s, err := askProxy(ctx, p.settings)
@@ -204,8 +204,15 @@ func (k kubeletService) serves(ctx context.Context) error {
 		return err
 	}
 	host, port := files.setting(key{"healthz-bind-address", "healthzBindAddress"}, "127.0.0.1"), files.setting(key{"healthz-port", "healthzPort"}, "10248")
-	if port == "0" {
-		return k.isSteady(ctx)
+	if port == "0" { // kubelet ends at once without its runtime, so one that stays up seems to serve
+		running := k.host.RunningKubelet(ctx)
+		if running == nil {
+			return errors.New("it does not run")
+		}
+		if at, err := k.host.Root.proc().started(running.ID); err != nil || time.Since(at) < steadyTime {
+			return fmt.Errorf("it has run for less than %v", steadyTime)
+		}
+		return nil
 	}
 	at := "http://" + net.JoinHostPort(host, port) + "/healthz"
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -221,18 +228,6 @@ func (k kubeletService) serves(ctx context.Context) error {
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("it answers %s on %s", resp.Status, at)
-	}
-	return nil
-}
-
-// isSteady returns why kubelet, which has no /healthz, does not seem to serve: it ends at once without its runtime.
-func (k kubeletService) isSteady(ctx context.Context) error {
-	running := k.host.RunningKubelet(ctx)
-	if running == nil {
-		return errors.New("it does not run")
-	}
-	if at, err := k.host.Root.proc().started(running.ID); err != nil || time.Since(at) < steadyTime {
-		return fmt.Errorf("it has run for less than %v", steadyTime)
 	}
 	return nil
 }

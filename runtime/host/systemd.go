@@ -33,7 +33,7 @@ func (h *Host) systemctl() systemctl { return systemctl{h.Root, h.Unit, h.begin}
 
 // do runs a command of systemd. In an image it changes links only.
 func (s systemctl) do(ctx context.Context, args ...string) error {
-	if !s.root.live() {
+	if !s.root.Live() {
 		args = append([]string{"--root=" + string(s.root)}, args...)
 	}
 	if err := s.begin("systemctl " + strings.Join(args, " ")); err != nil {
@@ -51,7 +51,7 @@ func (s systemctl) show(ctx context.Context, name string, properties ...string) 
 	switch {
 	case s.ask != nil:
 		return s.ask(ctx, name, properties...)
-	case s.root.live():
+	case s.root.Live():
 		return SystemdUnit(ctx, name, properties...)
 	}
 	return nil, nil
@@ -79,7 +79,7 @@ func (s systemctl) disable(ctx context.Context) error {
 	if len(units) == 0 {
 		return nil
 	}
-	if !s.root.live() {
+	if !s.root.Live() {
 		return s.do(ctx, append([]string{"disable"}, units...)...)
 	}
 	err := s.do(ctx, append([]string{"disable", "--now"}, units...)...)
@@ -88,7 +88,7 @@ func (s systemctl) disable(ctx context.Context) error {
 	}
 	err = s.do(ctx, "clean", "--what=cache", "--what=runtime", systemd.ServiceName)
 	if err == nil {
-		_ = os.Remove(s.root.under(logDir)) // unless it has logs
+		_ = os.Remove(s.root.Under(logDir)) // unless it has logs
 	}
 	return err
 }
@@ -97,7 +97,7 @@ func (s systemctl) disable(ctx context.Context) error {
 // container runtime behind it answer.
 func (p *installation) start(ctx context.Context) error {
 	s := p.host.systemctl()
-	if !p.host.Root.live() {
+	if !p.host.Root.Live() {
 		return s.do(ctx, "enable", systemd.SocketName, systemd.ServiceName)
 	}
 	for _, args := range [][]string{{"daemon-reload"}, {"enable", "--now", systemd.SocketName}, {"enable", "--now", systemd.ServiceName}} {

@@ -31,10 +31,6 @@ type text struct {
 	yaml    bool // KubeletConfiguration in YAML or JSON; otherwise flags, in an environment file or a unit
 }
 
-func (t text) isUnit() bool {
-	return strings.HasSuffix(t.path, ".service") || strings.HasSuffix(filepath.Dir(t.path), "service.d")
-}
-
 // place is where a value is in a text. It has the quotes of a configuration, and not those of a flag.
 type place struct {
 	from, to int
@@ -68,7 +64,8 @@ func (t text) find(k key) (all []place) {
 
 // words returns the words of each value that may hold flags, as systemd splits it.
 func (t text) words() (all [][]unitfile.Value) {
-	if !t.isUnit() {
+	unit := strings.HasSuffix(t.path, ".service") || strings.HasSuffix(filepath.Dir(t.path), "service.d")
+	if !unit {
 		for _, v := range unitfile.Variables(t.path, t.content) {
 			all = append(all, v.Value.Fields())
 		}

@@ -69,6 +69,6 @@ func (r Root) ownBypass(file string) (bool, error) {
 	if file == "" {
 		return false, nil
 	}
-	s, err := bypass.Read(r.under(file))
+	s, err := bypass.Read(r.Under(file))
 	return s.Reason == reason, err
 }

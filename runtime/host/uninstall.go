@@ -61,7 +61,7 @@ func (h *Host) Uninstall(ctx context.Context, c Consent) error {
 // takeBack carries out the plan.
 func (p *removal) takeBack(ctx context.Context) error {
 	h := p.host
-	if h.Root.live() {
+	if h.Root.Live() {
 		if err := p.undo(ctx); err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (p *removal) takeBack(ctx context.Context) error {
 	if err := h.apply(p.kubelet); err != nil {
 		return err
 	}
-	if h.Root.live() {
+	if h.Root.Live() {
 		if err := p.leaveKubelet(ctx); err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (p *removal) takeBack(ctx context.Context) error {
 	if err := h.apply(p.own); err != nil {
 		return err
 	}
-	if h.Root.live() {
+	if h.Root.Live() {
 		if err := h.systemctl().do(ctx, "daemon-reload"); err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (p *removal) takeBack(ctx context.Context) error {
 		return err
 	}
 	for _, dir := range slices.Backward(p.record.Dirs) {
-		_ = os.Remove(h.Root.under(dir)) // unless there is something in it
+		_ = os.Remove(h.Root.Under(dir)) // unless there is something in it
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (p *removal) removeMade() error {
 		if dir == "" {
 			continue
 		}
-		if err := errors.Join(lastgood.Remove(root.under(dir)), probation.Remove(root.under(dir))); err != nil {
+		if err := errors.Join(lastgood.Remove(root.Under(dir)), probation.Remove(root.Under(dir))); err != nil {
 			return err
 		}
 	}
@@ -119,13 +119,13 @@ func (p *removal) removeMade() error {
 
 func (p *removal) show() {
 	h := p.host
-	if h.Root.live() {
+	if h.Root.Live() {
 		h.say("turn the bypass on, which undoes the values that plugins have set")
 	}
 	for _, change := range p.kubelet {
 		h.say("%s", change)
 	}
-	if p.consent.RestartKubelet && h.Root.live() {
+	if p.consent.RestartKubelet && h.Root.Live() {
 		h.say("run systemctl restart kubelet, if it is active")
 	}
 	h.say("run systemctl disable --now of the units")
@@ -148,7 +148,7 @@ func (p *removal) plan(ctx context.Context) (due bool, err error) {
 	}
 	flags := map[string]string{}
 	if root.has(SettingsFile) {
-		flags[config.FileFlag] = root.under(SettingsFile)
+		flags[config.FileFlag] = root.Under(SettingsFile)
 	}
 	if p.record == nil {
 		return false, p.host.withoutRecord(flags)
