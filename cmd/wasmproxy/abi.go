@@ -55,30 +55,26 @@ func abiTestCommand() *cobra.Command {
 				return wrongUsage("--timeout: must be positive, got %v", host.Timeout)
 			}
 			host.Command, host.Stderr = args, cmd.ErrOrStderr()
-			return testHost(cmd, &host)
+			tests, err := conformance.Tests()
+			if err != nil {
+				return err
+			}
+			report, err := host.Run(cmd.Context(), tests)
+			if err != nil {
+				return err
+			}
+			if err := report.Print(cmd.OutOrStdout()); err != nil {
+				return err
+			}
+			if core := report.Counts()[0]; core.Failed > 0 {
+				return fmt.Errorf("%d of %d tests of the %s failed", core.Failed, core.Failed+core.Passed, group.Core)
+			}
+			return nil
 		},
 	}
 	cmd.Flags().SetInterspersed(false) // what follows HOST is HOST's
 	cmd.Flags().DurationVar(&host.Timeout, "timeout", 10*time.Second, "the most time for one test")
 	return cmd
-}
-
-func testHost(cmd *cobra.Command, host *conformance.Host) error {
-	tests, err := conformance.Tests()
-	if err != nil {
-		return err
-	}
-	report, err := host.Run(cmd.Context(), tests)
-	if err != nil {
-		return err
-	}
-	if err := report.Print(cmd.OutOrStdout()); err != nil {
-		return err
-	}
-	if core := report.Counts()[0]; core.Failed > 0 {
-		return fmt.Errorf("%d of %d tests of the %s failed", core.Failed, core.Failed+core.Passed, group.Core)
-	}
-	return nil
 }
 
 func abiHostCommand() *cobra.Command {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -105,7 +104,17 @@ func setBypass(
 	if format == "json" {
 		return encode(cmd.OutOrStdout(), now)
 	}
-	printBypass(cmd.OutOrStdout(), now, silent)
+	out := cmd.OutOrStdout()
+	fmt.Fprintln(out, bypassText(now, time.Now()))
+	switch {
+	case silent != "": // which is why the proxy does not tell
+		fmt.Fprintf(out, "No proxy answers, so only the file was looked at or changed (%s). A proxy that works sees it within a second, any other when it starts.\n", printable(silent))
+		if now.On {
+			fmt.Fprintln(out, "kubelet still needs a proxy that runs, or the runtime's own endpoint: see Uninstalling in docs/install.md.")
+		}
+	case now.On && !now.Undone:
+		fmt.Fprintln(out, "Values of plugins are left that are not undone yet, or that CRI cannot clear: wasmproxy explain POD shows them.")
+	}
 	return nil
 }
 
@@ -140,20 +149,6 @@ func bypassForProxy(ctx context.Context, proxy admin.Client, set func(file strin
 			return now, nil
 		}
 		time.Sleep(100 * time.Millisecond)
-	}
-}
-
-// printBypass says what the bypass is. silent is why the proxy does not tell.
-func printBypass(out io.Writer, b status.Bypass, silent string) {
-	fmt.Fprintln(out, bypassText(b, time.Now()))
-	switch {
-	case silent != "":
-		fmt.Fprintf(out, "No proxy answers, so only the file was looked at or changed (%s). A proxy that works sees it within a second, any other when it starts.\n", printable(silent))
-		if b.On {
-			fmt.Fprintln(out, "kubelet still needs a proxy that runs, or the runtime's own endpoint: see Uninstalling in docs/install.md.")
-		}
-	case b.On && !b.Undone:
-		fmt.Fprintln(out, "Values of plugins are left that are not undone yet, or that CRI cannot clear: wasmproxy explain POD shows them.")
 	}
 }
 

@@ -49,10 +49,19 @@ func outputFlag(cmd *cobra.Command, format *string) {
 	}
 }
 
+// inspect tells of a plugin that comes with this program, with no JSON file, or of a file.
 func inspect(cmd *cobra.Command, path, format string) error {
-	p, err := toInspect(path)
-	if err != nil {
-		return err
+	module, names := bundled(path)
+	name := "50-" + path + ".wasm" // as plugin install calls it
+	p := pluginFile{name, module, registry.Description{ID: stem(name), File: name}}
+	if module == nil {
+		var err error
+		if p, err = readPlugin(path); errors.Is(err, fs.ErrNotExist) && filepath.Base(path) == path {
+			err = fmt.Errorf("%w; the bundled plugins are %s", err, strings.Join(names, ", "))
+		}
+		if err != nil {
+			return err
+		}
 	}
 	settings := p.settings()
 	in, err := wasm.Inspect(cmd.Context(), p.module, settings)
@@ -72,20 +81,6 @@ func inspect(cmd *cobra.Command, path, format string) error {
 		return notLoading(path, about.Problems)
 	}
 	return err
-}
-
-// toInspect is a plugin that comes with this program, with no JSON file, or a file.
-func toInspect(arg string) (pluginFile, error) {
-	module, names := bundled(arg)
-	if module != nil {
-		path := "50-" + arg + ".wasm" // as plugin install calls it
-		return pluginFile{path, module, registry.Description{ID: stem(path), File: path}}, nil
-	}
-	p, err := readPlugin(arg)
-	if errors.Is(err, fs.ErrNotExist) && filepath.Base(arg) == arg {
-		err = fmt.Errorf("%w; the bundled plugins are %s", err, strings.Join(names, ", "))
-	}
-	return p, err
 }
 
 func notLoading(path string, problems []string) error {

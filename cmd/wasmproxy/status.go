@@ -85,7 +85,12 @@ func printStatus(out io.Writer, s *status.Status) error {
 	t := newTable()
 	t.row("listen", fmt.Sprintf("%s, %s, %s answered", printable(s.Listen), number(s.Connections, "connection"), number(int(s.Calls), "call")))
 	t.row("peers", peersText(s.Peers, s.Now))
-	t.row("runtime", runtimeText(s.Backend))
+	connected := "connected"
+	if !s.Backend.Connected {
+		connected = "NOT CONNECTED"
+	}
+	name := strings.TrimSpace(s.Backend.Name + " " + s.Backend.Version)
+	t.row("runtime", printable(fmt.Sprintf("%s at %s, %s", cmp.Or(name, "unknown"), s.Backend.Endpoint, connected)))
 	if handlers := handlersText(s.Backend.Handlers); handlers != "" {
 		t.row("handlers", handlers)
 	}
@@ -157,15 +162,6 @@ func peersText(peers []status.Peer, now time.Time) string {
 		all = append(all, fmt.Sprintf("%s) with %s for %s", who, number(p.Connections, "connection"), span(now.Sub(p.Since))))
 	}
 	return cmp.Or(strings.Join(all, ", "), "none: kubelet does not use the proxy")
-}
-
-func runtimeText(b status.Backend) string {
-	state := "connected"
-	if !b.Connected {
-		state = "NOT CONNECTED"
-	}
-	name := strings.TrimSpace(b.Name + " " + b.Version)
-	return printable(fmt.Sprintf("%s at %s, %s", cmp.Or(name, "unknown"), b.Endpoint, state))
 }
 
 // handlersText lists the runtime's handlers with their features. The default is one of them by its name.

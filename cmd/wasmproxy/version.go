@@ -19,23 +19,16 @@ func versionCommand() *cobra.Command {
 		Short: "Print the version of the program, its plugin ABI, wazero and Go",
 		Args:  noArguments,
 		Run: func(cmd *cobra.Command, _ []string) {
+			wazero := "unknown"
+			if info, ok := debug.ReadBuildInfo(); ok {
+				for _, m := range info.Deps {
+					if m.Path == "github.com/tetratelabs/wazero" {
+						wazero = m.Version
+					}
+				}
+			}
 			fmt.Fprintf(cmd.OutOrStdout(), "wasmproxy %s\nplugin ABI %s.%d\nwazero %s\n%s %s/%s\n",
-				version, abi.Module, abi.Minor, dependency("github.com/tetratelabs/wazero"),
-				runtime.Version(), runtime.GOOS, runtime.GOARCH)
+				version, abi.Module, abi.Minor, wazero, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		},
 	}
-}
-
-// dependency is the version of a module that the program was built with.
-func dependency(path string) string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	for _, m := range info.Deps {
-		if m.Path == path {
-			return m.Version
-		}
-	}
-	return "unknown"
 }

@@ -106,7 +106,7 @@ func (c *Config) Validate() error {
 		optional(directory, "cgroup-root", c.CgroupRoot),
 		oneOf("cgroup-mode", c.CgroupMode, "auto", "v1", "v2"),
 		oneOf("log-format", c.LogFormat, "auto", "text", "json"),
-		level(c.LogLevel),
+		oneOf("log-level", c.LogLevel, "debug", "info", "warn", "error"),
 		positive("drain-timeout", c.DrainTimeout),
 		namespaces("exempt-namespaces", c.Exempt),
 		optional(label, "skip-label", c.SkipLabel),
@@ -291,10 +291,6 @@ func oneOf(key, value string, allowed ...string) error {
 		}
 	}
 	return wrong(key, "%q is not one of %s", value, strings.Join(allowed, ", "))
-}
-
-func level(value string) error {
-	return oneOf("log-level", value, "debug", "info", "warn", "error")
 }
 
 func positive(key string, value time.Duration) error {

@@ -51,9 +51,10 @@ func KoordFlags(fs *pflag.FlagSet) {
 // was called on it. The error is an ErrBackendMode if the flags ask for another mode
 // than those two.
 func LoadKoord(fs *pflag.FlagSet, file File) (*Config, error) {
-	mode, err := modeOfKoord(fs.Lookup(koordMode).Value.String())
-	if err != nil {
-		return nil, err
+	named := fs.Lookup(koordMode).Value.String()
+	mode, ok := map[string]string{"Containerd": ModeCRI, "Docker": ModeDocker}[named]
+	if !ok {
+		return nil, fmt.Errorf("--%s=%s: %w; there are Containerd and Docker", koordMode, named, ErrBackendMode)
 	}
 	defaults := map[string]string{"mode": mode}
 	for flag, key := range koordNames {
@@ -75,15 +76,4 @@ func LoadKoord(fs *pflag.FlagSet, file File) (*Config, error) {
 		c.ImageEndpoint = "" // as the documents have it: the same socket twice
 	}
 	return c, c.Validate()
-}
-
-// modeOfKoord is the setting mode that a mode of koord-runtime-proxy is.
-func modeOfKoord(mode string) (string, error) {
-	switch mode {
-	case "Containerd":
-		return ModeCRI, nil
-	case "Docker":
-		return ModeDocker, nil
-	}
-	return "", fmt.Errorf("--%s=%s: %w; there are Containerd and Docker", koordMode, mode, ErrBackendMode)
 }

@@ -183,13 +183,13 @@ func (p *Pod) mounts(c *Container) []*runtimeapi.Mount {
 	hosts := true
 	for i, m := range c.VolumeMounts {
 		hosts = hosts && m.MountPath != "/etc/hosts"
-		if image := p.imageVolume(m.Name); image != "" {
+		source, image := p.volume(m.Name)
+		if image != "" {
 			all = append(all, &runtimeapi.Mount{
 				ContainerPath: m.MountPath, Readonly: true, Image: imageSpec(image), ImageSubPath: m.SubPath, Propagation: propagations[m.Propagation],
 			})
 			continue
 		}
-		source := p.volume(m.Name)
 		if m.SubPath != "" {
 			source = path.Join(p.dir(), "volume-subpaths", m.Name, c.Name, strconv.Itoa(i))
 		}
@@ -204,17 +204,6 @@ func (p *Pod) mounts(c *Container) []*runtimeapi.Mount {
 	return append(all, &runtimeapi.Mount{ContainerPath: c.TerminationPath, HostPath: message, SelinuxRelabel: true})
 }
 
-// imageVolume is the image that a volume is, "" for another volume.
-func (p *Pod) imageVolume(name string) string {
-	for _, v := range p.Spec.Volumes {
-		if image, ok := v["image"].(map[string]any); ok && v["name"] == name {
-			reference, _ := image["reference"].(string)
-			return reference
-		}
-	}
-	return ""
-}
-
 // dir is what kubelet has of the Pod on disk.
 func (p *Pod) dir() string { return "/var/lib/kubelet/pods/" + p.Metadata.UID }
 
@@ -225,21 +214,24 @@ var kinds = map[string]string{
 	"persistentVolumeClaim": "kubernetes.io~csi", "ephemeral": "kubernetes.io~csi", "csi": "kubernetes.io~csi",
 }
 
-// volume is where the node has a volume.
-func (p *Pod) volume(name string) string {
+// volume is where the node has a volume, or the image that it is.
+func (p *Pod) volume(name string) (source, image string) {
 	for _, v := range p.Spec.Volumes {
 		if v["name"] != name {
 			continue
 		}
+		if of, ok := v["image"].(map[string]any); ok {
+			image, _ = of["reference"].(string)
+		}
 		if host, ok := v["hostPath"].(map[string]any); ok {
-			source, _ := host["path"].(string)
-			return source
+			source, _ = host["path"].(string)
+			return source, image
 		}
 		for key := range v {
 			if kind := kinds[key]; kind != "" {
-				return path.Join(p.dir(), "volumes", kind, name)
+				return path.Join(p.dir(), "volumes", kind, name), image
 			}
 		}
 	}
-	return path.Join(p.dir(), "volumes", name)
+	return path.Join(p.dir(), "volumes", name), image
 }

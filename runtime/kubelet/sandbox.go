@@ -1,7 +1,9 @@
 package kubelet
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 	"strings"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -52,7 +54,7 @@ func (n Node) SandboxConfig(p *Pod) *runtimeapi.PodSandboxConfig {
 	}
 	maps.Copy(config.Annotations, m.Annotations)
 	if !p.Spec.HostNetwork {
-		config.Hostname = p.hostname()
+		config.Hostname = cmp.Or(p.Spec.Hostname, strings.TrimRight(m.Name[:min(len(m.Name), maxHostname)], "-."))
 	}
 	for _, c := range p.Spec.Containers {
 		for _, port := range c.Ports {
@@ -78,14 +80,6 @@ func (p *Pod) labels(of map[string]string) map[string]string {
 // maxHostname is that of Linux's utsname, HOST_NAME_MAX less 1.
 const maxHostname = 63
 
-func (p *Pod) hostname() string {
-	if p.Spec.Hostname != "" {
-		return p.Spec.Hostname
-	}
-	name := p.Metadata.Name
-	return strings.TrimRight(name[:min(len(name), maxHostname)], "-.")
-}
-
 func (n Node) sandboxLinux(p *Pod) *runtimeapi.LinuxPodSandboxConfig {
 	need, may := p.sum(requests), p.sum(limits)
 	request := need.milli("cpu")
@@ -93,13 +87,14 @@ func (n Node) sandboxLinux(p *Pod) *runtimeapi.LinuxPodSandboxConfig {
 		request = may.milli("cpu")
 	}
 	s := p.Spec.Security
+	privileged := func(c Container) bool { return c.Security.Privileged }
 	linux := &runtimeapi.LinuxPodSandboxConfig{
 		CgroupParent: n.CgroupParent(p),
 		Sysctls:      map[string]string{},
 		Resources:    n.linux(request, may.milli("cpu"), may.value("memory")),
 		Overhead:     &runtimeapi.LinuxContainerResources{},
 		SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{
-			NamespaceOptions: p.namespaces(), Privileged: p.privileged(),
+			NamespaceOptions: p.namespaces(), Privileged: slices.ContainsFunc(slices.Concat(p.Spec.InitContainers, p.Spec.Containers), privileged),
 			RunAsUser: number(s.RunAsUser), RunAsGroup: number(s.RunAsGroup), SupplementalGroups: p.groups(),
 			Seccomp: &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault},
 		},
@@ -129,17 +124,6 @@ func (p *Pod) namespaces() *runtimeapi.NamespaceOption {
 		o.Pid = runtimeapi.NamespaceMode_NODE
 	}
 	return o
-}
-
-func (p *Pod) privileged() bool {
-	for _, list := range [][]Container{p.Spec.InitContainers, p.Spec.Containers} {
-		for _, c := range list {
-			if c.Security.Privileged {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func (p *Pod) groups() []int64 {

@@ -75,7 +75,7 @@ func (t *Trial) Judge(now Counts) string {
 		return "its circuit breaker opened"
 	case many && failures*max(t.Before.Calls, 1) > t.Before.Failures*calls:
 		return fmt.Sprintf("%d of its %d calls failed; %d of %d failed before", failures, calls, t.Before.Failures, t.Before.Calls)
-	case calls >= minCalls && t.refusesTooMuch(refused, calls):
+	case calls >= minCalls && t.MaxRefused != nil && refused*100 > uint64(*t.MaxRefused)*calls:
 		return fmt.Sprintf("it refused %d of its %d calls, and may refuse %d %%", refused, calls, *t.MaxRefused)
 	case written > 0 && t.Before.WriteFailures == 0:
 		return fmt.Sprintf("%d of its writes to cgroup files failed, and none did before", written)
@@ -83,8 +83,4 @@ func (t *Trial) Judge(now Counts) string {
 		return fmt.Sprintf("%d of its cgroup files are overwritten by something else, and none was before", fought)
 	}
 	return ""
-}
-
-func (t *Trial) refusesTooMuch(refused, calls uint64) bool {
-	return t.MaxRefused != nil && refused*100 > uint64(*t.MaxRefused)*calls
 }

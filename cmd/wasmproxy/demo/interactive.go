@@ -112,8 +112,10 @@ func (h *interactive) await(ctx context.Context) {
 		}
 		changed := h.changed
 		h.changed = false
+		info, err := os.Stat(h.file) // one that is being written may be gone for a moment
+		edited := err == nil && !info.ModTime().Equal(h.saved)
 		switch {
-		case h.edited(), changed && h.failed:
+		case edited, changed && h.failed:
 			return
 		case changed:
 			h.line(bold, "demo", "the pod goes on; touch %s to run it anew", h.file)
@@ -125,13 +127,6 @@ func (h *interactive) await(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// edited tells whether the Pod's file was saved since it was read. One that is being
-// written may be gone for a moment.
-func (h *interactive) edited() bool {
-	info, err := os.Stat(h.file)
-	return err == nil && !info.ModTime().Equal(h.saved)
 }
 
 // read reads the Pod and its runtime handler.

@@ -110,19 +110,16 @@ func (s *session) runContainer(ctx context.Context, pod, name string, want expec
 	if err != nil {
 		return "", err
 	}
-	return id, want.check(name, path.Join(podCgroup, id), created, started)
-}
-
-func (want expect) check(name, group string, created, started outcome) error {
-	burst, high := started.files[group[1:]+"/cpu.max.burst"], started.files[group[1:]+"/memory.high"]
+	group := path.Join(podCgroup, id)[1:]
+	burst, high := started.files[group+"/cpu.max.burst"], started.files[group+"/memory.high"]
 	if want.burst == "" {
 		want.burst, want.high = "0", "max"
 	}
 	got := expect{changed: created.changed, conflict: len(observe.All[*observe.Conflict](created.events)) > 0, burst: burst, high: high}
 	if got != want {
-		return fmt.Errorf("container %s: the demo shows %+v, want %+v", name, got, want)
+		return "", fmt.Errorf("container %s: the demo shows %+v, want %+v", name, got, want)
 	}
-	return nil
+	return id, nil
 }
 
 // update lowers the quota below the burst.

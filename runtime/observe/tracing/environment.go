@@ -32,7 +32,7 @@ func wanted() (bool, error) {
 	case e != "" && e != "otlp":
 		return false, fmt.Errorf("OTEL_TRACES_EXPORTER: %q is neither otlp nor none", e)
 	}
-	return true, errors.Join(checkEndpoint(endpoint), checkProtocol(), checkHeaders(), checkFiles(), checkSampler(), checkNumbers())
+	return true, errors.Join(checkExporter(endpoint), checkHeaders(), checkSampler(), checkNumbers())
 }
 
 // set returns the name of an exporter's variable: that for traces, if it is set.
@@ -43,24 +43,25 @@ func set(variable string) string {
 	return "OTEL_EXPORTER_OTLP_" + variable
 }
 
-func checkEndpoint(endpoint string) error {
-	if endpoint == "" {
-		return nil
+func checkExporter(endpoint string) (err error) {
+	if u, bad := url.Parse(endpoint); endpoint != "" {
+		known := bad == nil && (u.Scheme == "http" || u.Scheme == "https")
+		if !known || u.Host == "" {
+			err = fmt.Errorf("%s: the value is not a URL such as http://localhost:4317", set("ENDPOINT"))
+		}
 	}
-	u, err := url.Parse(endpoint)
-	known := err == nil && (u.Scheme == "http" || u.Scheme == "https")
-	if !known || u.Host == "" {
-		return fmt.Errorf("%s: the value is not a URL such as http://localhost:4317", set("ENDPOINT"))
+	if p := os.Getenv(set("PROTOCOL")); p != "" && p != "grpc" {
+		err = errors.Join(err, fmt.Errorf("%s: the protocol %q is not supported; set it to grpc", set("PROTOCOL"), p))
 	}
-	return nil
-}
-
-func checkProtocol() error {
-	name := set("PROTOCOL")
-	if p := os.Getenv(name); p != "" && p != "grpc" {
-		return fmt.Errorf("%s: the protocol %q is not supported; set it to grpc", name, p)
+	for _, variable := range []string{"CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY"} {
+		name := set(variable)
+		if file := os.Getenv(name); file != "" {
+			if _, bad := os.ReadFile(file); bad != nil {
+				return errors.Join(err, fmt.Errorf("%s: %w", name, bad))
+			}
+		}
 	}
-	return nil
+	return err
 }
 
 func checkHeaders() error {
@@ -83,18 +84,6 @@ func checkHeaders() error {
 
 // headerKey are the characters of a header's name.
 const headerKey = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
-
-func checkFiles() error {
-	for _, variable := range []string{"CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY"} {
-		name := set(variable)
-		if file := os.Getenv(name); file != "" {
-			if _, err := os.ReadFile(file); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-		}
-	}
-	return nil
-}
 
 func checkSampler() error {
 	name := cmp.Or(strings.ToLower(strings.TrimSpace(os.Getenv("OTEL_TRACES_SAMPLER"))), "parentbased_always_on")

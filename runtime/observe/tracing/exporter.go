@@ -61,21 +61,16 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpa
 // notSent counts spans that were lost, and makes an event of them if one is due.
 func (e *exporter) notSent(ctx context.Context, spans int, err error) {
 	e.all.Add(int64(spans))
-	if lost := e.failed(spans, err); lost > 0 {
+	e.mu.Lock()
+	lost := 0
+	e.lost, e.last = e.lost+spans, err
+	if !e.ended && !time.Now().Before(e.next) {
+		lost, e.lost, e.next = e.lost, 0, time.Now().Add(repeatTime)
+	}
+	e.mu.Unlock() // before an observer runs
+	if lost > 0 {
 		e.observer.Observe(ctx, &observe.SpansNotSent{Spans: lost, Err: err})
 	}
-}
-
-// failed counts spans that were lost. It returns 0 if no event is due now.
-func (e *exporter) failed(spans int, err error) (lost int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.lost, e.last = e.lost+spans, err
-	if e.ended || time.Now().Before(e.next) {
-		return 0
-	}
-	lost, e.lost, e.next = e.lost, 0, time.Now().Add(repeatTime)
-	return lost
 }
 
 // end ends the events, and returns the last error since then that no event told of.
