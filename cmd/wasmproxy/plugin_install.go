@@ -53,7 +53,15 @@ func installCommand() *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return listStock(cmd)
+				w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+				for _, p := range plugins.All() {
+					in, err := wasm.Inspect(cmd.Context(), p.Module, wasm.PluginOptions{})
+					if err != nil {
+						return fmt.Errorf("inspecting %s: %w", p.Name, err)
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\n", p.Name, in.Manifest.Version, in.Manifest.Description)
+				}
+				return w.Flush()
 			}
 			module, name, err := toInstall(args[0])
 			if err != nil {
@@ -96,18 +104,6 @@ func installAndAwait(cmd *cobra.Command, module []byte, dir, name string, wait t
 		return nil
 	}
 	return following{c, wait, false}.await(cmd, name)
-}
-
-func listStock(cmd *cobra.Command) error {
-	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-	for _, p := range plugins.All() {
-		in, err := wasm.Inspect(cmd.Context(), p.Module, wasm.PluginOptions{})
-		if err != nil {
-			return fmt.Errorf("inspecting %s: %w", p.Name, err)
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", p.Name, in.Manifest.Version, in.Manifest.Description)
-	}
-	return w.Flush()
 }
 
 // numbered is how the names of files in the plugin directory begin.

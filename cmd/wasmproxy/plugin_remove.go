@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/delivery"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
@@ -36,8 +35,14 @@ func removeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := removable(c, ids); err != nil {
-				return err
+			for _, id := range ids {
+				dir, err := dirOf(c, id)
+				if err != nil {
+					return err
+				}
+				if dir == c.HookDir {
+					return fmt.Errorf("%s is a hook server that %s registers in hook-dir: remove that file", plugin.Name(id), plugin.Name(filepath.Join(dir, id+".json")))
+				}
 			}
 			removed, err := delivery.Directory(c.PluginDir).Remove(cmd.Context(), ids, force)
 			for _, path := range removed {
@@ -61,18 +66,4 @@ func removeCommand() *cobra.Command {
 // waitFlag is how long a command that has changed files of plugins waits for the proxy.
 func waitFlag(cmd *cobra.Command, wait *time.Duration, until string) {
 	cmd.Flags().DurationVar(wait, "wait", followTime, "how long to wait until the running proxy "+until+"; 0: do not wait")
-}
-
-// removable checks that each is a plugin of the plugin directory.
-func removable(c *config.Config, ids []string) error {
-	for _, id := range ids {
-		dir, err := dirOf(c, id)
-		if err != nil {
-			return err
-		}
-		if dir == c.HookDir {
-			return fmt.Errorf("%s is a hook server that %s registers in hook-dir: remove that file", plugin.Name(id), plugin.Name(filepath.Join(dir, id+".json")))
-		}
-	}
-	return nil
 }

@@ -30,7 +30,15 @@ func updateFixtures(file string, cases []fixture.Case, answers []fixture.Answer)
 	}
 	texts := make([][]byte, len(raw))
 	for i := range raw {
-		if texts[i], err = withWant(raw[i], golden(cases[i], answers[i])); err != nil {
+		one := bytes.TrimSpace(raw[i])
+		var keys map[string]json.RawMessage
+		if err = json.Unmarshal(one, &keys); err == nil {
+			if _, has := keys["want"]; !has { // it comes at the end
+				one = slices.Concat(bytes.TrimSuffix(one, []byte("}")), []byte(`,"want":null}`))
+			}
+			texts[i], err = delivery.SetKey(one, "want", golden(cases[i], answers[i]))
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %s: %w", file, cases[i].Name, err)
 		}
 	}
@@ -44,19 +52,6 @@ func updateFixtures(file string, cases []fixture.Case, answers []fixture.Answer)
 	}
 	out.WriteByte('\n')
 	return regular.Replace(file, out.Bytes(), 0o644)
-}
-
-// withWant replaces the key want of a case, in its place or at the end.
-func withWant(text []byte, want fixture.Want) ([]byte, error) {
-	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(text, &keys); err != nil {
-		return nil, err
-	}
-	text = bytes.TrimSpace(text)
-	if _, has := keys["want"]; !has {
-		text = slices.Concat(bytes.TrimSuffix(text, []byte("}")), []byte(`,"want":null}`))
-	}
-	return delivery.SetKey(text, "want", want)
 }
 
 // golden is what a case is to want. Logs, metrics and kept values are only in it if the

@@ -84,11 +84,12 @@ func (r reader) kubelet() (*kubelet, error) {
 		return nil, err
 	}
 	byDefault := DefaultEndpoint
+	isKubelets := func(w unitfile.Value) bool { return aFlag.MatchString(w.String()) } // also behind what starts it, such as a container
 	switch k.manager = findManager(r.root, len(s.texts) > 0); {
 	case k.manager != nil && k.manager.inUnit:
 		byDefault, k.config = cmp.Or(k.manager.endpoint, byDefault), "" // unless a flag names one
 		s, err = r.managed(k.manager)
-	case startsKubelet(s.args):
+	case len(s.args) > 0 && filepath.Base(s.args[0].String()) == "kubelet", slices.ContainsFunc(s.args, isKubelets):
 		s.args = s.args[1:]
 		k.config = ""
 	default:
@@ -111,16 +112,6 @@ func (r reader) kubelet() (*kubelet, error) {
 		k.images = ""
 	}
 	return k, nil
-}
-
-// startsKubelet reports whether a command line is kubelet's, with what starts it before its flags, such as a container.
-func startsKubelet(args []unitfile.Value) bool {
-	if len(args) == 0 {
-		return false
-	}
-	return filepath.Base(args[0].String()) == "kubelet" || slices.ContainsFunc(args, func(w unitfile.Value) bool {
-		return aFlag.MatchString(w.String())
-	})
 }
 
 // knownFlags takes all flags of the files that usually have them, where nothing tells which of them are kubelet's.

@@ -83,15 +83,6 @@ func findManager(root Root, kubeletService bool) *manager {
 
 func (m *manager) tell(endpoint string) string { return fmt.Sprintf(m.advice, endpoint) }
 
-// checkManaged requires that kubelet has another endpoint than the proxy's, where uninstalling cannot give it one.
-func (r *record) checkManaged(running *Running, k *kubelet) error {
-	flag, _ := running.Flag(runtimeKey.flag)
-	if !r.ours(k.runtime) && !r.ours(flag) {
-		return nil
-	}
-	return ByHand{fmt.Errorf("kubelet has the proxy's endpoint %s from %s, which would write it again: first %s; then run the command again", r.Listen, k.manager.name, k.manager.tell(r.Runtime))}
-}
-
 // managed reads the flags that a manager gives kubelet: those of its units' command line, its settings and its arguments.
 func (r reader) managed(m *manager) (s service, err error) {
 	var runtimes []unitfile.Value // over which those of kubelet's own win

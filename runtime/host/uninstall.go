@@ -161,21 +161,12 @@ func (p *removal) plan(ctx context.Context) (due bool, err error) {
 	if err := p.planKubelet(ctx); err != nil {
 		return false, err
 	}
-	if len(flags) > 0 && wrong == nil {
-		if err := p.checkRuntime(); err != nil {
-			return false, err
-		}
+	former, now := p.record.Runtime, p.settings.Backend // of the pods
+	known := len(flags) > 0 && wrong == nil && p.settings.Mode != config.ModeDocker
+	if known && len(p.kubelet) > 0 && !SameEndpoint(former, now) {
+		return false, ByHand{fmt.Errorf("kubelet's endpoint before the installation was %s, and backend in %s is %s: give kubelet the endpoint of the runtime that it is to have, by hand in %s, restart kubelet, and run the command again", former, SettingsFile, now, paths(p.kubelet))}
 	}
 	return true, p.planOwn()
-}
-
-// checkRuntime requires that kubelet's former endpoint is that of the runtime which has the pods now.
-func (p *removal) checkRuntime() error {
-	former, now := p.record.Runtime, p.settings.Backend
-	if len(p.kubelet) == 0 || p.settings.Mode == config.ModeDocker || SameEndpoint(former, now) {
-		return nil
-	}
-	return ByHand{fmt.Errorf("kubelet's endpoint before the installation was %s, and backend in %s is %s: give kubelet the endpoint of the runtime that it is to have, by hand in %s, restart kubelet, and run the command again", former, SettingsFile, now, paths(p.kubelet))}
 }
 
 // withoutRecord is an error unless kubelet's files surely have another endpoint than the proxy's.
@@ -250,7 +241,11 @@ func (p *removal) planKubelet(ctx context.Context) error {
 	case k == nil:
 		return nil
 	case k.manager != nil: // kubelet's files are not this command's
-		return p.record.checkManaged(h.RunningKubelet(ctx), k)
+		flag, _ := h.RunningKubelet(ctx).Flag(runtimeKey.flag)
+		if !p.record.ours(k.runtime) && !p.record.ours(flag) {
+			return nil
+		}
+		return ByHand{fmt.Errorf("kubelet has the proxy's endpoint %s from %s, which would write it again: first %s; then run the command again", p.record.Listen, k.manager.name, k.manager.tell(p.record.Runtime))}
 	}
 	if k, err = h.reader(back).kubelet(); err != nil {
 		return err

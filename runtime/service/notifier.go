@@ -54,7 +54,14 @@ func (n *Notifier) Observe(ctx context.Context, e observe.Event) {
 		n.bypassed.Store(false)
 		states = []string{"STATUS=" + n.began()}
 	case *observe.GenerationActive:
-		states = []string{"STATUS=" + plugins(e)}
+		status := noPlugins
+		if len(e.Plugins) > 0 {
+			status = fmt.Sprintf("Serving calls. %d plugins are active: %s.", len(e.Plugins), strings.Join(e.Plugins, ", "))
+		}
+		if len(e.Refusing) > 0 {
+			status += " Calls are refused for plugins that are not loaded: " + strings.Join(e.Refusing, ", ") + "."
+		}
+		states = []string{"STATUS=" + status}
 	case *observe.NoPlugins:
 		states = []string{"STATUS=" + noPlugins}
 	case *observe.Stopping:
@@ -82,18 +89,6 @@ func (n *Notifier) began() string {
 		return "Serving calls. Plugins are bypassed: every call passes as it came."
 	}
 	return noPlugins
-}
-
-// plugins is what the status says about a set of plugins.
-func plugins(g *observe.GenerationActive) string {
-	status := noPlugins
-	if len(g.Plugins) > 0 {
-		status = fmt.Sprintf("Serving calls. %d plugins are active: %s.", len(g.Plugins), strings.Join(g.Plugins, ", "))
-	}
-	if len(g.Refusing) > 0 {
-		status += " Calls are refused for plugins that are not loaded: " + strings.Join(g.Refusing, ", ") + "."
-	}
-	return status
 }
 
 // Run sends messages until ctx is done. If systemd watches the process it also sends a sign

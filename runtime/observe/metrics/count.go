@@ -28,15 +28,6 @@ func (m *Metrics) count(e observe.Event) {
 		m.add("wasmproxy_state_write_failures_total", 1)
 	case *observe.SystemdPropertyRefused:
 		m.add("wasmproxy_systemd_refusals_total", 1)
-	default:
-		m.countPlugin(e)
-		m.countFile(e)
-	}
-}
-
-// countPlugin counts an event of a plugin.
-func (m *Metrics) countPlugin(e observe.Event) {
-	switch e := e.(type) {
 	case *observe.CallExempted:
 		m.addOf(e.Plugin, "wasmproxy_calls_exempted_total", 1)
 	case *observe.DryRunChange:
@@ -65,23 +56,6 @@ func (m *Metrics) countPlugin(e observe.Event) {
 		m.addOf(e.Plugin, "wasmproxy_plugin_probations_failed_total", 1)
 	case *observe.BreakerOpened:
 		m.addOf(e.Plugin, "wasmproxy_plugin_breaker_openings_total", 1)
-	}
-}
-
-// loaded counts a load. What the plugin refuses is 0 before it refuses for the first time.
-func (m *Metrics) loaded(e *observe.PluginLoaded, result string) {
-	m.addOf(e.Plugin, "wasmproxy_plugin_loads_total", 1, result)
-	for _, name := range e.Hooks {
-		if h, ok := abi.HookByName(name); ok && h.Info().Phase == abi.Before {
-			m.addOf(e.Plugin, "wasmproxy_hook_calls_total", 0, name)
-			m.addOf(e.Plugin, "wasmproxy_calls_refused_total", 0, name)
-		}
-	}
-}
-
-// countFile counts an event of a cgroup file.
-func (m *Metrics) countFile(e observe.Event) {
-	switch e := e.(type) {
 	case *observe.CgroupFileWritten:
 		m.addOf(e.Plugin, "wasmproxy_cgroup_writes_total", 1)
 	case *observe.CgroupFileFailed:
@@ -94,6 +68,17 @@ func (m *Metrics) countFile(e observe.Event) {
 		m.add("wasmproxy_cgroup_undos_total", 1)
 	case *observe.SuspendFailed, *observe.RestoreFailed:
 		m.add("wasmproxy_cgroup_suspend_failures_total", 1)
+	}
+}
+
+// loaded counts a load. What the plugin refuses is 0 before it refuses for the first time.
+func (m *Metrics) loaded(e *observe.PluginLoaded, result string) {
+	m.addOf(e.Plugin, "wasmproxy_plugin_loads_total", 1, result)
+	for _, name := range e.Hooks {
+		if h, ok := abi.HookByName(name); ok && h.Info().Phase == abi.Before {
+			m.addOf(e.Plugin, "wasmproxy_hook_calls_total", 0, name)
+			m.addOf(e.Plugin, "wasmproxy_calls_refused_total", 0, name)
+		}
 	}
 }
 
