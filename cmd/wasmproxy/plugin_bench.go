@@ -46,7 +46,21 @@ one more call. plugin build --debug gives functions their names.`,
 			if n < 1 {
 				return wrongUsage("-n: must be greater than 0, got %d", n)
 			}
-			return bench(cmd, &f, args[0], n, profile)
+			t, err := f.try(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			ctx := cmd.Context()
+			defer t.engine.Close(ctx)
+			b := &bencher{trial: t, out: cmd.OutOrStdout(), n: n}
+			fmt.Fprintf(b.out, "goos: %s\ngoarch: %s\npkg: %s\n", runtime.GOOS, runtime.GOARCH, t.plugin.beside.ID)
+			if err := b.calls(ctx); err != nil {
+				return err
+			}
+			if err := b.loads(ctx); err != nil || profile == "" {
+				return err
+			}
+			return b.profile(ctx, profile)
 		},
 	}
 	f.register(cmd)
@@ -62,24 +76,6 @@ type bencher struct {
 	n      int
 	timed  *timedPlugin
 	loaded simulate.LoadOptions // what it was loaded with
-}
-
-func bench(cmd *cobra.Command, f *eventFlags, path string, n int, profile string) error {
-	t, err := f.try(cmd, path)
-	if err != nil {
-		return err
-	}
-	ctx := cmd.Context()
-	defer t.engine.Close(ctx)
-	b := &bencher{trial: t, out: cmd.OutOrStdout(), n: n}
-	fmt.Fprintf(b.out, "goos: %s\ngoarch: %s\npkg: %s\n", runtime.GOOS, runtime.GOARCH, t.plugin.beside.ID)
-	if err := b.calls(ctx); err != nil {
-		return err
-	}
-	if err := b.loads(ctx); err != nil || profile == "" {
-		return err
-	}
-	return b.profile(ctx, profile)
 }
 
 // calls measures the call and, in the same calls, the hook, and then what is done between calls.

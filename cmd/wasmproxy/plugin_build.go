@@ -223,25 +223,10 @@ func (b *builder) compile(cmd *cobra.Command, c compiler) error {
 		}
 		return fmt.Errorf("%s: %w", c.program, err)
 	}
-	if c.lang == "rust" {
-		return b.collect()
+	if c.lang != "rust" {
+		return nil
 	}
-	return nil
-}
-
-func quoted(args []string) []string {
-	shown := slices.Clone(args)
-	for i, arg := range shown {
-		if strings.Contains(arg, " ") {
-			shown[i] = "'" + arg + "'"
-		}
-	}
-	return shown
-}
-
-// collect copies what cargo built, a crate's only module.
-func (b *builder) collect() error {
-	built := filepath.Join(b.dir, "target", rustTarget, "release")
+	built := filepath.Join(b.dir, "target", rustTarget, "release") // what cargo built is a crate's only module
 	found, err := filepath.Glob(filepath.Join(built, "*.wasm"))
 	if err != nil {
 		return err
@@ -254,6 +239,16 @@ func (b *builder) collect() error {
 		return err
 	}
 	return regular.Replace(b.out, module, 0o644)
+}
+
+func quoted(args []string) []string {
+	shown := slices.Clone(args)
+	for i, arg := range shown {
+		if strings.Contains(arg, " ") {
+			shown[i] = "'" + arg + "'"
+		}
+	}
+	return shown
 }
 
 // detect finds out a plugin's language.

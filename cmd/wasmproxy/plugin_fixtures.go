@@ -50,9 +50,22 @@ func testCommand() *cobra.Command {
 			if t.maxFuel < 0 {
 				return wrongUsage("--max-fuel: must not be negative, got %d", t.maxFuel)
 			}
-			files, err := fixturesOf(module, args)
-			if err != nil {
-				return err
+			if len(args) == 0 {
+				args = []string{"."}
+			}
+			var files []fixtureFile
+			for _, path := range args {
+				found, err := fixtureFiles(path)
+				if err != nil {
+					return err
+				}
+				p, err := findPlugin(module, path)
+				if err != nil {
+					return err
+				}
+				for _, file := range found {
+					files = append(files, fixtureFile{file, p})
+				}
 			}
 			if t.engine, err = wasm.NewEngine(cmd.Context(), wasm.Options{}); err != nil {
 				return err
@@ -73,28 +86,6 @@ func testCommand() *cobra.Command {
 type fixtureFile struct {
 	path   string
 	plugin pluginFile
-}
-
-// fixturesOf finds what the arguments name, each with its plugin, or that of --wasm.
-func fixturesOf(module string, args []string) ([]fixtureFile, error) {
-	if len(args) == 0 {
-		args = []string{"."}
-	}
-	var files []fixtureFile
-	for _, path := range args {
-		found, err := fixtureFiles(path)
-		if err != nil {
-			return nil, err
-		}
-		p, err := findPlugin(module, path)
-		if err != nil {
-			return nil, err
-		}
-		for _, file := range found {
-			files = append(files, fixtureFile{file, p})
-		}
-	}
-	return files, nil
 }
 
 // findPlugin returns the module of --wasm, or the only one where the fixtures are or above.

@@ -43,7 +43,18 @@ func printResult(out io.Writer, res simulate.Result) error {
 	section("metrics", texts(slices.Sorted(maps.Keys(res.Metrics)), func(name string) string {
 		return fmt.Sprintf("%s %d", name, res.Metrics[name])
 	}))
-	section("key-value state", kept(res))
+	var kept []string // what the call left among the values that the plugin keeps
+	for _, key := range slices.Sorted(maps.Keys(res.KV)) {
+		if before, had := res.KVBefore[key]; !had || before != res.KV[key] {
+			kept = append(kept, fmt.Sprintf("%q: %q", key, res.KV[key]))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(res.KVBefore)) {
+		if _, has := res.KV[key]; !has {
+			kept = append(kept, fmt.Sprintf("%q is deleted", key))
+		}
+	}
+	section("key-value state", kept)
 	section("refused by the host", res.Refused)
 	if rights := res.Rights; rights.Lacks() != 0 {
 		res.Remarks = append(res.Remarks, fmt.Sprintf("the plugin declares %s, which is not granted: %s", strings.Join(rights.Lacks().Names(), ", "), rights.Remedy()))
@@ -93,22 +104,6 @@ func beside(res simulate.Result) string {
 		return ""
 	}
 	return "; " + strings.Join(what, " and ") + " change"
-}
-
-// kept tells what the call left among the values that the plugin keeps.
-func kept(res simulate.Result) []string {
-	var texts []string
-	for _, key := range slices.Sorted(maps.Keys(res.KV)) {
-		if before, had := res.KVBefore[key]; !had || before != res.KV[key] {
-			texts = append(texts, fmt.Sprintf("%q: %q", key, res.KV[key]))
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(res.KVBefore)) {
-		if _, has := res.KV[key]; !has {
-			texts = append(texts, fmt.Sprintf("%q is deleted", key))
-		}
-	}
-	return texts
 }
 
 // whyFailed is the text of an error to be put after "failed: ", with which the reason that

@@ -106,7 +106,13 @@ func findDiskSpace(_ context.Context, n *node) (all []found, err error) {
 		if of.dir == "" {
 			continue
 		}
-		s, err := fileSystem(n.under(of.dir))
+		var s unix.Statfs_t
+		dir := n.under(of.dir)
+		err := unix.Statfs(dir, &s)
+		for errors.Is(err, unix.ENOENT) && dir != "/" { // it will be made there
+			dir = filepath.Dir(dir)
+			err = unix.Statfs(dir, &s)
+		}
 		if err != nil {
 			return all, fmt.Errorf("%s %s: %w", of.key, of.dir, err)
 		}
@@ -121,15 +127,4 @@ func findDiskSpace(_ context.Context, n *node) (all []found, err error) {
 		}
 	}
 	return all, nil
-}
-
-// fileSystem returns that of a directory, or of where it will be made.
-func fileSystem(dir string) (s unix.Statfs_t, err error) {
-	for {
-		err = unix.Statfs(dir, &s)
-		if !errors.Is(err, unix.ENOENT) || dir == "/" {
-			return s, err
-		}
-		dir = filepath.Dir(dir)
-	}
 }

@@ -151,7 +151,16 @@ func (r reader) configurations(k *kubelet) error {
 	if k.manager != nil {
 		dir = cmp.Or(dir, k.manager.configDir)
 	}
-	for _, path := range append(paths, r.dropIns(dir)...) {
+	if dir != "" { // the last file wins
+		at := filepath.Join(r.root.Under(filepath.Dir(dir)), filepath.Base(dir)) // kubelet does not follow a link here
+		_ = filepath.WalkDir(at, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && filepath.Ext(path) == ".conf" {
+				paths = append(paths, filepath.Join(dir, strings.TrimPrefix(path, at)))
+			}
+			return nil
+		})
+	}
+	for _, path := range paths {
 		t, has, err := r.text(path, true)
 		if err != nil {
 			return err
@@ -161,21 +170,6 @@ func (r reader) configurations(k *kubelet) error {
 		}
 	}
 	return nil
-}
-
-// dropIns returns the files of --config-dir in the order in which kubelet takes them: the last one wins.
-func (r reader) dropIns(dir string) (all []string) {
-	if dir == "" {
-		return nil
-	}
-	at := filepath.Join(r.root.Under(filepath.Dir(dir)), filepath.Base(dir)) // kubelet does not follow a link here
-	_ = filepath.WalkDir(at, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && filepath.Ext(path) == ".conf" {
-			all = append(all, filepath.Join(dir, strings.TrimPrefix(path, at)))
-		}
-		return nil
-	})
-	return all
 }
 
 // endpoint returns the value that kubelet uses: the last flag, or that of the last configuration that has the key. An

@@ -109,10 +109,13 @@ func (p *removal) leaveKubelet(ctx context.Context) error {
 			return err
 		}
 		if active := state["ActiveState"]; active != "" && active != "inactive" {
-			if p.hasLeft(ctx) { // an earlier run has restarted it, and failed later
+			running := h.RunningKubelet(ctx)
+			k, err := h.readKubelet()
+			started := err == nil && len(p.kubelet) == 0 && running.hasRead(h.Root, k)
+			if started && p.uses(ctx) == nil { // an earlier run has restarted it, and failed later
 				return p.awaitLeft(ctx)
 			}
-			if running := h.RunningKubelet(ctx); running != nil {
+			if running != nil {
 				p.restarted = running.ID
 			}
 			if err := (kubeletService{h}).restart(ctx); err != nil {
@@ -129,16 +132,6 @@ func (p *removal) leaveKubelet(ctx context.Context) error {
 		return fmt.Errorf("kubelet's files have its former endpoint again, and %w, so the service stays: run systemctl daemon-reload && systemctl restart %s, then wasmproxy host uninstall again", err, cmp.Or(h.KubeletUnit(), kubeletUnit))
 	}
 	return nil
-}
-
-// hasLeft reports whether kubelet has started with its former endpoint already.
-func (p *removal) hasLeft(ctx context.Context) bool {
-	h := p.host
-	k, err := h.readKubelet()
-	if err != nil || len(p.kubelet) > 0 || !h.RunningKubelet(ctx).hasRead(h.Root, k) {
-		return false
-	}
-	return p.uses(ctx) == nil
 }
 
 // awaitLeft waits until kubelet serves, and does not use the proxy.

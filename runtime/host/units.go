@@ -58,8 +58,15 @@ func (p *installation) planUnits() error {
 	} else if err := p.planStale(listenDropIn); err != nil {
 		return err
 	}
-	if order := p.runtimeOrder(); order != "" {
-		want(runtimeDropIn, order)
+	order := "" // a runtime in kubelet's unit, as that of k3s, has no row: its unit is active only when kubelet has called the proxy
+	if unit := dialect.At(plain(p.settings.Backend)).Unit; unit != "" {
+		order += "After=" + unit + "\n"
+	}
+	if unit := p.host.KubeletUnit(); unit != "" && unit != kubeletUnit { // that starts kubelet
+		order += "Before=" + unit + "\n"
+	}
+	if order != "" {
+		want(runtimeDropIn, "# Written by wasmproxy host install: an order only, by the setting backend.\n[Unit]\n"+order)
 	} else if err := p.planStale(runtimeDropIn); err != nil {
 		return err
 	}
@@ -73,21 +80,4 @@ func (p *installation) planUnits() error {
 		}
 	}
 	return nil
-}
-
-// runtimeOrder returns the drop-in that starts the proxy after the runtime of this node alone, and before a kubelet
-// that another unit than kubelet.service starts. It is empty if neither is known. A runtime in kubelet's unit, as that of
-// k3s, has no row in package dialect: its unit is active only when kubelet has called the proxy.
-func (p *installation) runtimeOrder() string {
-	text := ""
-	if unit := dialect.At(plain(p.settings.Backend)).Unit; unit != "" {
-		text += "After=" + unit + "\n"
-	}
-	if unit := p.host.KubeletUnit(); unit != "" && unit != kubeletUnit {
-		text += "Before=" + unit + "\n"
-	}
-	if text == "" {
-		return ""
-	}
-	return "# Written by wasmproxy host install: an order only, by the setting backend.\n[Unit]\n" + text
 }

@@ -58,22 +58,15 @@ func listener(f *os.File, path string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if own, ok := l.Addr().(*net.UnixAddr); !ok || !same(own.Name, path) {
+	own, ok := l.Addr().(*net.UnixAddr)
+	if ok && filepath.Clean(own.Name) != filepath.Clean(path) { // /var/run is a link on most nodes
+		one, err := os.Stat(own.Name)
+		other, failed := os.Stat(path)
+		ok = errors.Join(err, failed) == nil && os.SameFile(one, other)
+	}
+	if !ok {
 		l.Close()
 		return nil, fmt.Errorf("it listens on %s, and the setting listen is %s: set ListenStream= of the unit, or listen, to the same path", l.Addr(), path)
 	}
 	return l, nil
-}
-
-// same reports whether two paths lead to one socket. /var/run is a link on most nodes.
-func same(a, b string) bool {
-	if filepath.Clean(a) == filepath.Clean(b) {
-		return true
-	}
-	one, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	other, err := os.Stat(b)
-	return err == nil && os.SameFile(one, other)
 }
