@@ -13,10 +13,7 @@ type BackendConnected struct {
 }
 
 // BackendLost says that there is no connection to the container runtime.
-type BackendLost struct {
-	occurrence
-	Backend string
-}
+type BackendLost BackendConnected
 
 // BackendUnsteady says that the container runtime ends connections soon after it has accepted
 // them. There is one event a minute.
@@ -135,30 +132,16 @@ type FieldsNotReset struct {
 
 // StateIgnored says that a state file was not read, or lines of the journal. The values of its pods stay as they are, and
 // their owners are not known; the durable values of its plugin are lost.
-type StateIgnored struct {
-	occurrence
-	File string // its name in the state directory
-	Err  error
-}
+type StateIgnored withFileErr // File is its name in the state directory
 
 // StateNotSaved says that a state file could not be written. There is one event until it can.
-type StateNotSaved struct {
-	occurrence
-	File string // its name in the state directory
-	Err  error
-}
+type StateNotSaved withFileErr // File is its name in the state directory
 
 // LastGoodIgnored says that the last good version of a plugin was not read: there is none, as if there never was.
-type LastGoodIgnored struct {
-	occurrence
-	Err error // names the file
-}
+type LastGoodIgnored withErr // Err names the file
 
 // LastGoodNotSaved says that the last good version of a plugin could not be saved. There is one event until it can.
-type LastGoodNotSaved struct {
-	occurrence
-	Err error // names the file
-}
+type LastGoodNotSaved withErr // Err names the file
 
 // SettingsRefused says that the settings file could not be used at a start, and that the last good settings are active.
 type SettingsRefused struct {
@@ -169,10 +152,7 @@ type SettingsRefused struct {
 }
 
 // SettingsNotSaved says that the active settings could not be saved as good. There is one event until they are.
-type SettingsNotSaved struct {
-	occurrence
-	Err error // names the file
-}
+type SettingsNotSaved withErr // Err names the file
 
 // ValuesDropped says that saved values of a plugin were dropped.
 type ValuesDropped struct {
@@ -191,11 +171,7 @@ type AdminSocketFailed struct {
 }
 
 // StatusSocketFailed is AdminSocketFailed of the status socket.
-type StatusSocketFailed struct {
-	occurrence
-	Socket string
-	Err    error
-}
+type StatusSocketFailed AdminSocketFailed
 
 // MetricsListenFailed says that metrics cannot be served on a TCP address, or that the server has
 // ended. It is tried again; there is one event until it succeeds.
@@ -207,11 +183,7 @@ type MetricsListenFailed struct {
 
 // NodeFeaturesFailed says that the file of features for Node Feature Discovery cannot be written. It
 // is tried again; there is one event until it succeeds.
-type NodeFeaturesFailed struct {
-	occurrence
-	File string
-	Err  error
-}
+type NodeFeaturesFailed withFileErr
 
 // ServingMetrics says that metrics are served on a TCP address.
 type ServingMetrics struct {
@@ -220,10 +192,7 @@ type ServingMetrics struct {
 }
 
 // TracesOff says that no traces are made, since a variable of the environment is not valid.
-type TracesOff struct {
-	occurrence
-	Err error
-}
+type TracesOff withErr
 
 // SpansNotSent says that spans of calls could not be sent to the collector of traces, and are
 // lost. There is one event a minute.
@@ -256,10 +225,7 @@ type SystemdConnected struct {
 
 // SystemdUnavailable says that values of systemd's units are only written to cgroup files,
 // because there is no connection to systemd. There is one event until the next connection.
-type SystemdUnavailable struct {
-	occurrence
-	Err error
-}
+type SystemdUnavailable withErr
 
 // SystemdPropertyRefused says that systemd did not take a property whose value is in the unit's
 // cgroup file.
@@ -282,11 +248,7 @@ type SuspendFailed struct {
 }
 
 // RestoreFailed says that values in cgroup files could not be written back after an update.
-type RestoreFailed struct {
-	occurrence
-	Object
-	Err error
-}
+type RestoreFailed SuspendFailed
 
 // DeferredUpdateFailed says that a plugin's change of a pod or container other than that of its
 // hook could not be carried out.

@@ -30,6 +30,28 @@ func ObjectOf(v any) Object {
 	return Object{}
 }
 
+// What many events have, and nothing else.
+type (
+	withErr struct {
+		occurrence
+		Err error
+	}
+	withPlugin struct {
+		occurrence
+		Plugin string
+	}
+	withPluginErr struct {
+		occurrence
+		Plugin string
+		Err    error
+	}
+	withFileErr struct {
+		occurrence
+		File string
+		Err  error
+	}
+)
+
 // Serving says that the proxy answers calls.
 type Serving struct {
 	occurrence

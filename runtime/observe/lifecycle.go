@@ -3,10 +3,7 @@ package observe
 import "time"
 
 // PluginLoading says that the load of a plugin's files has begun.
-type PluginLoading struct {
-	occurrence
-	Plugin string
-}
+type PluginLoading withPlugin
 
 // PluginLoaded says that a plugin is active that was not there before.
 type PluginLoaded struct {
@@ -55,11 +52,7 @@ const (
 )
 
 // ShadowNotLoaded says that the shadow of a plugin cannot be loaded. The plugin itself is as it was.
-type ShadowNotLoaded struct {
-	occurrence
-	Plugin string
-	Err    error
-}
+type ShadowNotLoaded withPluginErr
 
 // ProbationBegun says that a new version of a plugin is active, and that the node goes back to the one before if it fails.
 type ProbationBegun struct {
@@ -69,10 +62,7 @@ type ProbationBegun struct {
 }
 
 // ProbationPassed says that a version of a plugin has not failed in its probation, and is the last good one now.
-type ProbationPassed struct {
-	occurrence
-	Plugin string
-}
+type ProbationPassed withPlugin
 
 // ProbationFailed says that a version of a plugin has failed in its probation, and that the node goes back to the one before.
 // It is not loaded again.
@@ -83,16 +73,10 @@ type ProbationFailed struct {
 }
 
 // ProbationIgnored says that what an earlier process knew of probations was not read: new versions count as those that have passed.
-type ProbationIgnored struct {
-	occurrence
-	Err error // names the file
-}
+type ProbationIgnored withErr // Err names the file
 
 // ProbationNotSaved says that what is known of probations could not be saved. There is one event until it can.
-type ProbationNotSaved struct {
-	occurrence
-	Err error // names the file
-}
+type ProbationNotSaved withErr // Err names the file
 
 // TickStopped says that a limit has stopped a plugin in a Tick after it was done with some pods. What it wants of them is done.
 type TickStopped struct {
@@ -111,17 +95,10 @@ type PluginRemoved struct {
 }
 
 // PluginClosed says that the last call that used a version of a plugin has ended.
-type PluginClosed struct {
-	occurrence
-	Plugin string
-}
+type PluginClosed withPlugin
 
 // CloseFailed says that something could not be closed, a plugin or, at shutdown, another part.
-type CloseFailed struct {
-	occurrence
-	Plugin string
-	Err    error
-}
+type CloseFailed withPluginErr
 
 // GenerationActive says which plugins new calls use from now on.
 type GenerationActive struct {
@@ -191,11 +168,7 @@ type CapabilityUnknown struct {
 }
 
 // GrantUnused says that the operator grants capabilities that the plugin does not declare.
-type GrantUnused struct {
-	occurrence
-	Plugin       string
-	Capabilities []string
-}
+type GrantUnused CapabilityUnknown
 
 // HooksUnknown says that runtime-hooks names hooks that the plugin does not have.
 type HooksUnknown struct {
@@ -205,11 +178,7 @@ type HooksUnknown struct {
 }
 
 // HooksNotInDocker says that a plugin has hooks for which mode docker has no requests.
-type HooksNotInDocker struct {
-	occurrence
-	Plugin string
-	Hooks  []string
-}
+type HooksNotInDocker HooksUnknown
 
 // MatchNeverFits says that a plugin is never called in a hook, since its match asks for what
 // no image has.
@@ -222,11 +191,7 @@ type MatchNeverFits struct {
 }
 
 // InstanceMissing says that a plugin has no instance ready, and that the next call makes one.
-type InstanceMissing struct {
-	occurrence
-	Plugin string
-	Err    error
-}
+type InstanceMissing withPluginErr
 
 // EntryNotSent says that a hook server is not sent an entry that is not UTF-8. There is one
 // event for each connection.
@@ -238,23 +203,14 @@ type EntryNotSent struct {
 }
 
 // FileRejected says that a file in a plugin directory is not a plugin's.
-type FileRejected struct {
-	occurrence
-	Err error // names the file
-}
+type FileRejected withErr // Err names the file
 
 // FileAlone says that a JSON file in a plugin directory describes no plugin, since there is no module
 // beside it.
-type FileAlone struct {
-	occurrence
-	Err error // names the file
-}
+type FileAlone withErr // Err names the file
 
 // DirectoryNotRead says that a plugin directory could not be read: plugins in it stay as they are.
-type DirectoryNotRead struct {
-	occurrence
-	Err error // names the directory
-}
+type DirectoryNotRead withErr // Err names the directory
 
 // DirectoryNotMade says that a plugin directory is missing and could not be made.
 type DirectoryNotMade struct {
@@ -271,10 +227,7 @@ type InotifyUnavailable struct {
 }
 
 // WatchFailed says that inotify told of an error. All files are read again.
-type WatchFailed struct {
-	occurrence
-	Err error
-}
+type WatchFailed withErr
 
 // EngineStarted says which of wazero's engines runs WebAssembly.
 type EngineStarted struct {
@@ -294,16 +247,10 @@ type VariableIgnored struct {
 
 // SelfCheckFailed says that the proxy did not answer itself, and that systemd, which watches
 // the process, got no sign of life this time.
-type SelfCheckFailed struct {
-	occurrence
-	Err error
-}
+type SelfCheckFailed withErr
 
 // NotifyFailed says that a message to systemd could not be sent.
-type NotifyFailed struct {
-	occurrence
-	Err error
-}
+type NotifyFailed withErr
 
 // Stopping says that the proxy takes no new calls, and lets those in flight finish.
 type Stopping struct {
