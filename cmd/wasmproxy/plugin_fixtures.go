@@ -188,7 +188,8 @@ func (t *tester) test(cmd *cobra.Command, f fixtureFile) (suite, error) {
 			state, why = "FAIL ", "      "+indented("      ", strings.Split(failure.Error(), "\n"))+"\n"
 		}
 		s.add(c.Name, time.Since(start), failure)
-		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s: %s (%d fuel)\n%s", state, plugin.Name(file), printable(c.Name), fuel, why); err != nil {
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s: %s (%d fuel)\n%s", state, plugin.Name(file), printable(c.Name), fuel, why)
+		if err != nil {
 			return s, err
 		}
 	}

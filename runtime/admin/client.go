@@ -146,7 +146,8 @@ func (c Client) open(ctx context.Context, method, resource string, body any) (io
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) }}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) }
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: dial}
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
 		return nil, c.unreachable(err)

@@ -99,7 +99,8 @@ func (r *memoryRuntime) add(req, resp any) error {
 		}
 	case *runtimeapi.CreateContainerRequest:
 		id := resp.(*runtimeapi.CreateContainerResponse).GetContainerId()
-		c := &memoryContainer{group: path.Join(req.GetSandboxConfig().GetLinux().GetCgroupParent(), id), limits: &runtimeapi.LinuxContainerResources{}}
+		parent := req.GetSandboxConfig().GetLinux().GetCgroupParent()
+		c := &memoryContainer{group: path.Join(parent, id), limits: &runtimeapi.LinuxContainerResources{}}
 		r.containers[id] = c
 		proto.Merge(c.limits, req.GetConfig().GetLinux().GetResources())
 		return r.cgroups.Make(c.group, req.GetConfig().GetLinux().GetResources())
