@@ -87,14 +87,16 @@ func (n Node) sandboxLinux(p *Pod) *runtimeapi.LinuxPodSandboxConfig {
 		request = may.milli("cpu")
 	}
 	s := p.Spec.Security
-	privileged := func(c Container) bool { return c.Security.Privileged }
+	privileged := slices.ContainsFunc(slices.Concat(p.Spec.InitContainers, p.Spec.Containers), func(c Container) bool {
+		return c.Security.Privileged
+	})
 	linux := &runtimeapi.LinuxPodSandboxConfig{
 		CgroupParent: n.CgroupParent(p),
 		Sysctls:      map[string]string{},
 		Resources:    n.linux(request, may.milli("cpu"), may.value("memory")),
 		Overhead:     &runtimeapi.LinuxContainerResources{},
 		SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{
-			NamespaceOptions: p.namespaces(), Privileged: slices.ContainsFunc(slices.Concat(p.Spec.InitContainers, p.Spec.Containers), privileged),
+			NamespaceOptions: p.namespaces(), Privileged: privileged,
 			RunAsUser: number(s.RunAsUser), RunAsGroup: number(s.RunAsGroup), SupplementalGroups: p.groups(),
 			Seccomp: &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault},
 		},
