@@ -83,8 +83,9 @@ func (d Directory) compare(p Plugin, of Delivery, r record, plan *Plan) error {
 		return byHand(path)
 	case has == wants && p.Module != nil && !d.has(p.Digest): // somebody has removed it
 		plan.Write = append(plan.Write, p)
-	case has == wants:
-		if of.rejudges(before, wants) {
+	case has == wants: // it may refuse another share of its calls from now on
+		judged := of.Probation != 0 && before.Probation != "" && before.Texts[0] == wants
+		if judged && !sameShare(of.MaxRefused, before.MaxRefused) {
 			plan.Judge = append(plan.Judge, p.ID)
 		}
 	case slices.Contains(before.Texts, has):
@@ -97,12 +98,12 @@ func (d Directory) compare(p Plugin, of Delivery, r record, plan *Plan) error {
 	return nil
 }
 
-// rejudges reports whether a plugin that stays as it is may refuse another share of its calls from now on.
-func (of Delivery) rejudges(has brought, text string) bool {
-	if of.Probation == 0 || has.Probation == "" || has.Texts[0] != text {
-		return false
+// sameShare reports whether two shares of calls that may be refused are the same; nil is any.
+func sameShare(a, b *int) bool {
+	if a == nil || b == nil {
+		return a == b
 	}
-	return (of.MaxRefused == nil) != (has.MaxRefused == nil) || of.MaxRefused != nil && *of.MaxRefused != *has.MaxRefused
+	return *a == *b
 }
 
 func byHand(path string) error {

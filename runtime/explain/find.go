@@ -53,7 +53,12 @@ func Find(among []Name, text string) (Name, error) {
 	var meant []Name
 	for _, n := range among {
 		for _, m := range []Name{{n.Namespace, n.Pod, ""}, n} {
-			if m.is(parts) && !slices.Contains(meant, m) {
+			own := []string{m.Pod, m.Container}
+			if m.Container == "" {
+				own = own[:1]
+			}
+			means := slices.Equal(parts, own) || slices.Equal(parts, append([]string{m.Namespace}, own...))
+			if means && !slices.Contains(meant, m) {
 				meant = append(meant, m)
 			}
 		}
@@ -65,14 +70,6 @@ func Find(among []Name, text string) (Name, error) {
 		return Name{}, &Error{ErrNotFound, fmt.Sprintf("%q: there is no such pod or container%s", text, near(among, text))}
 	}
 	return Name{}, &Error{ErrAmbiguous, fmt.Sprintf("%q can be any of %s: name one in full", text, list(meant))}
-}
-
-// is reports whether the parts of a text mean this pod, or this container.
-func (n Name) is(parts []string) bool {
-	if n.Container == "" {
-		return slices.Equal(parts, []string{n.Pod}) || slices.Equal(parts, []string{n.Namespace, n.Pod})
-	}
-	return slices.Equal(parts, []string{n.Pod, n.Container}) || slices.Equal(parts, []string{n.Namespace, n.Pod, n.Container})
 }
 
 // maxListed is how many names an error lists.

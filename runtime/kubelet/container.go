@@ -36,13 +36,15 @@ func (n Node) CreateContainer(p *Pod, c *Container, sandbox string) (r *runtimea
 				RunAsUser:          number(cmp.Or(c.Security.RunAsUser, p.Spec.Security.RunAsUser)),
 				RunAsGroup:         number(cmp.Or(c.Security.RunAsGroup, p.Spec.Security.RunAsGroup)),
 				SupplementalGroups: p.groups(),
-				Capabilities:       c.Security.capabilities(),
 				NoNewPrivs:         c.Security.AllowEscalation != nil && !*c.Security.AllowEscalation,
 				Seccomp:            seccomp(cmp.Or(c.Security.Seccomp, p.Spec.Security.Seccomp)),
 			},
 		},
 	}
 	s := config.Linux.SecurityContext
+	if of := c.Security.Capabilities; of != nil {
+		s.Capabilities = &runtimeapi.Capability{AddCapabilities: of.Add, DropCapabilities: of.Drop}
+	}
 	//lint:ignore SA1019 kubelet sends both
 	s.Apparmor, s.ApparmorProfile = p.apparmor(c)
 	return &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox, Config: config, SandboxConfig: n.SandboxConfig(p)}, lacking

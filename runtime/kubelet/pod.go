@@ -1,7 +1,6 @@
 package kubelet
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha1"
 	"errors"
@@ -166,12 +165,18 @@ func Read(file []byte) (p *Pod, handler string, err error) {
 		if strings.TrimSpace(document) == "" {
 			continue
 		}
-		found, err := readDocument([]byte(document), classes)
+		var class runtimeClass
+		err := yaml.Unmarshal([]byte(document), &class)
+		switch {
+		case err != nil:
+		case class.Kind == "RuntimeClass":
+			classes[class.Metadata.Name] = class
+		case class.Kind == "Pod" && p == nil:
+			p = &Pod{}
+			err = yaml.Unmarshal([]byte(document), p)
+		}
 		if err != nil {
 			return nil, "", fmt.Errorf("document %d: %w", i+1, err)
-		}
-		if p == nil {
-			p = found
 		}
 	}
 	if p == nil {
@@ -185,22 +190,6 @@ func Read(file []byte) (p *Pod, handler string, err error) {
 		}
 	}
 	return p, handler, p.complete()
-}
-
-// readDocument returns the Pod of a document, nil if it holds something else.
-func readDocument(document []byte, classes map[string]runtimeClass) (*Pod, error) {
-	var class runtimeClass
-	if err := yaml.Unmarshal(bytes.TrimSpace(document), &class); err != nil {
-		return nil, err
-	}
-	switch class.Kind {
-	case "RuntimeClass":
-		classes[class.Metadata.Name] = class
-	case "Pod":
-		p := &Pod{}
-		return p, yaml.Unmarshal(document, p)
-	}
-	return nil, nil
 }
 
 // complete gives the Pod the defaults of the API server.

@@ -10,13 +10,6 @@ import (
 // seccompRoot is where kubelet has profiles of seccomp.
 const seccompRoot = "/var/lib/kubelet/seccomp"
 
-func (s *Security) capabilities() *runtimeapi.Capability {
-	if s.Capabilities == nil {
-		return nil
-	}
-	return &runtimeapi.Capability{AddCapabilities: s.Capabilities.Add, DropCapabilities: s.Capabilities.Drop}
-}
-
 // seccomp is getSeccompProfile of pkg/kubelet/kuberuntime/helpers.go, without kubelet's seccompDefault.
 func seccomp(p *Profile) *runtimeapi.SecurityProfile {
 	if p == nil {

@@ -224,13 +224,7 @@ type FieldChanged struct {
 type DryRunChange FieldChanged
 
 // DryRunRejection says that a plugin in dry-run would have refused the call.
-type DryRunRejection struct {
-	occurrence
-	Plugin string
-	Hook   abi.Hook
-	Object
-	Reason string
-}
+type DryRunRejection CallExempted
 
 // ShadowOutcome is what came of a call of a plugin's shadow beside that of the plugin.
 type ShadowOutcome string

@@ -220,11 +220,7 @@ type DirectoryNotMade struct {
 }
 
 // InotifyUnavailable says that plugin files are read every second, since inotify cannot be used.
-type InotifyUnavailable struct {
-	occurrence
-	Dir string
-	Err error
-}
+type InotifyUnavailable DirectoryNotMade
 
 // WatchFailed says that inotify told of an error. All files are read again.
 type WatchFailed withErr

@@ -105,18 +105,15 @@ func (e entry) text(dropped int) []byte {
 		r.AddAttrs(slog.Int("dropped", dropped))
 	}
 	var text bytes.Buffer
-	handler := slog.NewJSONHandler(&text, &slog.HandlerOptions{ReplaceAttr: keyOf})
+	handler := slog.NewJSONHandler(&text, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		switch a.Key {
+		case slog.LevelKey:
+			return slog.Attr{}
+		case slog.MessageKey:
+			a.Key = "event"
+		}
+		return a
+	}})
 	_ = handler.Handle(context.Background(), r) // texts and a buffer: it cannot fail
 	return plugin.PrintableJSON(text.Bytes())
-}
-
-// keyOf leaves out the level, and makes the message the event.
-func keyOf(_ []string, a slog.Attr) slog.Attr {
-	switch a.Key {
-	case slog.LevelKey:
-		return slog.Attr{}
-	case slog.MessageKey:
-		a.Key = "event"
-	}
-	return a
 }

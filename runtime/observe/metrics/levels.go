@@ -37,7 +37,11 @@ func (s *scrape) Collect(to chan<- prometheus.Metric) {
 	for i := range plugins {
 		there[clean(plugins[i].ID)] = true
 	}
-	s.prune(there, now)
+	for id, p := range *s.plugins.Load() { // a call that ended after its plugin was removed has made them again
+		if !there[id] && p.born < now {
+			s.drop(id)
+		}
+	}
 	for _, c := range s.families.all {
 		c.Collect(to)
 	}

@@ -73,28 +73,28 @@ func (e emitter) ownSeries(families map[string]*ownFamily, id string, s *plugin.
 	if s.Kind == abi.MetricAdd {
 		name += "_total"
 	}
-	m, err := ownMetric(prometheus.NewDesc(name, "A metric of plugins' own: see their documents.", names, nil), s, values)
+	desc := prometheus.NewDesc(name, "A metric of plugins' own: see their documents.", names, nil)
+	var m prometheus.Metric
+	var err error
+	switch s.Kind {
+	case abi.MetricAdd:
+		m, err = prometheus.NewConstMetric(desc, prometheus.CounterValue, float64(s.Value), values...)
+	case abi.MetricSet:
+		m, err = prometheus.NewConstMetric(desc, prometheus.GaugeValue, float64(s.Value), values...)
+	default:
+		buckets, upTo := make(map[float64]uint64, ownBuckets), uint64(0)
+		for digits := range ownBuckets { // a bucket has the integers below 1<<digits
+			upTo += uint64(s.Buckets[digits])
+			buckets[float64(int64(1)<<digits-1)] = upTo
+		}
+		m, err = prometheus.NewConstHistogram(desc, uint64(s.Count), float64(s.Value), buckets, values...)
+	}
 	if err != nil {
 		return false
 	}
 	f.seen[key] = true
 	e.to <- m
 	return true
-}
-
-func ownMetric(desc *prometheus.Desc, s *plugin.Series, labels []string) (prometheus.Metric, error) {
-	switch s.Kind {
-	case abi.MetricAdd:
-		return prometheus.NewConstMetric(desc, prometheus.CounterValue, float64(s.Value), labels...)
-	case abi.MetricSet:
-		return prometheus.NewConstMetric(desc, prometheus.GaugeValue, float64(s.Value), labels...)
-	}
-	buckets, upTo := make(map[float64]uint64, ownBuckets), uint64(0)
-	for digits := range ownBuckets { // a bucket has the integers below 1<<digits
-		upTo += uint64(s.Buckets[digits])
-		buckets[float64(int64(1)<<digits-1)] = upTo
-	}
-	return prometheus.NewConstHistogram(desc, uint64(s.Count), float64(s.Value), buckets, labels...)
 }
 
 type ownLabel struct{ name, value string }

@@ -73,16 +73,6 @@ func (m *Metrics) drop(id string) {
 	m.families.drop(id)
 }
 
-// prune ends the series of plugins that are not among these, if they were there before the
-// scrape: a call that ended after its plugin was removed has made them again.
-func (m *Metrics) prune(there map[string]bool, scrape uint64) {
-	for id, p := range *m.plugins.Load() {
-		if !there[id] && p.born < scrape {
-			m.drop(id)
-		}
-	}
-}
-
 func (p *pluginSeries) used(fuel, hostCalls int64) {
 	p.fuel.Add(float64(max(fuel, 0)))
 	p.hostCalls.Add(float64(max(hostCalls, 0)))
