@@ -151,8 +151,30 @@ func (b *builder) stripped(option string) []string {
 }
 
 func (b *builder) build(cmd *cobra.Command) error {
-	if err := b.find(); err != nil {
+	var err error
+	if b.dir, err = filepath.Abs(b.dir); err != nil { // compilers run elsewhere, so all paths are absolute
 		return err
+	}
+	if info, err := os.Stat(b.dir); err != nil {
+		return err
+	} else if !info.IsDir() {
+		return fmt.Errorf("%s is not a directory", b.dir)
+	}
+	if b.out == "" {
+		b.out = filepath.Join(b.dir, filepath.Base(b.dir)+".wasm")
+	}
+	if b.out, err = filepath.Abs(b.out); err != nil {
+		return err
+	}
+	if filepath.Ext(b.target) == ".json" { // a file, which is looked for where the command is given
+		if b.target, err = filepath.Abs(b.target); err != nil {
+			return err
+		}
+	}
+	if b.lang == "" {
+		if b.lang, err = detect(b.dir); err != nil {
+			return err
+		}
 	}
 	i := slices.IndexFunc(compilers, func(c compiler) bool { return c.lang == b.lang })
 	if i < 0 {
@@ -173,34 +195,6 @@ func (b *builder) build(cmd *cobra.Command) error {
 		return err
 	}
 	return inspect(cmd, b.out, "text")
-}
-
-// find makes all paths absolute, since compilers run elsewhere, and finds out what is not
-// given.
-func (b *builder) find() (err error) {
-	if b.dir, err = filepath.Abs(b.dir); err != nil {
-		return err
-	}
-	if info, err := os.Stat(b.dir); err != nil {
-		return err
-	} else if !info.IsDir() {
-		return fmt.Errorf("%s is not a directory", b.dir)
-	}
-	if b.out == "" {
-		b.out = filepath.Join(b.dir, filepath.Base(b.dir)+".wasm")
-	}
-	if b.out, err = filepath.Abs(b.out); err != nil {
-		return err
-	}
-	if filepath.Ext(b.target) == ".json" { // a file, which is looked for where the command is given
-		if b.target, err = filepath.Abs(b.target); err != nil {
-			return err
-		}
-	}
-	if b.lang == "" {
-		b.lang, err = detect(b.dir)
-	}
-	return err
 }
 
 // compile runs the compiler in the plugin's directory.

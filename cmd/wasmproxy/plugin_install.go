@@ -63,9 +63,20 @@ func installCommand() *cobra.Command {
 				}
 				return w.Flush()
 			}
-			module, name, err := toInstall(args[0])
-			if err != nil {
-				return err
+			module, names := bundled(args[0])
+			name := "50-" + args[0]
+			switch {
+			case strings.HasSuffix(args[0], ".wasm") || strings.ContainsRune(args[0], filepath.Separator): // a file
+				if name = stem(args[0]); !numbered.MatchString(name) {
+					name = "50-" + name
+				}
+				var err error
+				if module, err = readModule(args[0]); err != nil {
+					return err
+				}
+			case module == nil:
+				return wrongUsage("unknown plugin %q; the bundled plugins are %s; name a file by its path, such as ./%s.wasm",
+					args[0], strings.Join(names, ", "), plugin.Name(args[0]))
 			}
 			if as = strings.TrimSuffix(as, ".wasm"); as != "" {
 				name = as
@@ -108,24 +119,6 @@ func installAndAwait(cmd *cobra.Command, module []byte, dir, name string, wait t
 
 // numbered is how the names of files in the plugin directory begin.
 var numbered = regexp.MustCompile(`^[0-9]+-`)
-
-// toInstall returns the module that an argument names, and what its file is called unless
-// the operator says so.
-func toInstall(arg string) (module []byte, name string, err error) {
-	if strings.HasSuffix(arg, ".wasm") || strings.ContainsRune(arg, filepath.Separator) {
-		if name = stem(arg); !numbered.MatchString(name) {
-			name = "50-" + name
-		}
-		module, err = readModule(arg)
-		return module, name, err
-	}
-	module, names := bundled(arg)
-	if module == nil {
-		return nil, "", wrongUsage("unknown plugin %q; the bundled plugins are %s; name a file by its path, such as ./%s.wasm",
-			arg, strings.Join(names, ", "), plugin.Name(arg))
-	}
-	return module, "50-" + arg, nil
-}
 
 // bundled returns the module of a bundled plugin, which is nil for an unknown name, and the names of all.
 func bundled(name string) (module []byte, names []string) {

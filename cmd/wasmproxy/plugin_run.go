@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -61,7 +62,11 @@ func (f *eventFlags) read(ctx context.Context, in io.Reader) (*simulate.Event, e
 	if f.setting.Memory = f.memory; f.memory <= 0 {
 		return nil, wrongUsage("--node-memory: must be greater than 0, got %d", f.memory)
 	}
-	b, err := f.text(ctx, in)
+	name, open := f.event, func() (io.ReadCloser, error) { return os.Open(f.event) }
+	if name == "-" {
+		name, open = "stdin", func() (io.ReadCloser, error) { return io.NopCloser(in), nil }
+	}
+	b, err := readOpen(ctx, name, open)
 	if err != nil {
 		return nil, fmt.Errorf("--event: %w", err)
 	}
@@ -73,14 +78,6 @@ func (f *eventFlags) read(ctx context.Context, in io.Reader) (*simulate.Event, e
 		return nil, fmt.Errorf("--event %s: %w", f.event, err)
 	}
 	return e, nil
-}
-
-// text returns what the event's file says.
-func (f *eventFlags) text(ctx context.Context, in io.Reader) ([]byte, error) {
-	if f.event != "-" {
-		return readInput(ctx, f.event)
-	}
-	return readOpen(ctx, "stdin", func() (io.ReadCloser, error) { return io.NopCloser(in), nil })
 }
 
 // options are what the simulation of a plugin has besides the event.

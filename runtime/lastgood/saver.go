@@ -113,7 +113,20 @@ func (s *Saver) save(ctx context.Context) (all bool) {
 	if s.dir == "" || there == nil && len(pending) == 0 {
 		return true
 	}
-	done, failed := s.write(there, pending)
+	done := map[string]bool{}
+	store, failed := Open(s.dir) // it may have been lost or mended since
+	if failed == nil {
+		if there != nil {
+			failed = store.Retain(there)
+		}
+		for id, v := range pending {
+			if err := store.Keep(v); err != nil {
+				failed = err
+			} else {
+				done[id] = true
+			}
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id := range done {
@@ -126,26 +139,6 @@ func (s *Saver) save(ctx context.Context) (all bool) {
 	}
 	s.failing = failed != nil
 	return failed == nil
-}
-
-// write opens the directory, which may have been lost or mended since, and writes to it.
-func (s *Saver) write(there map[string]bool, pending map[string]Version) (done map[string]bool, failed error) {
-	store, err := Open(s.dir)
-	if err != nil {
-		return nil, err
-	}
-	if there != nil {
-		failed = store.Retain(there)
-	}
-	done = map[string]bool{}
-	for id, v := range pending {
-		if err := store.Keep(v); err != nil {
-			failed = err
-		} else {
-			done[id] = true
-		}
-	}
-	return done, failed
 }
 
 // Saved reports whether the last write succeeded.

@@ -228,8 +228,8 @@ func Dirs() []string { return slices.Clone(dirs) }
 // under returns where a file of the host is.
 func Find(under func(string) string, unit string) (files []string) {
 	for _, dir := range dirs {
-		if at := filepath.Join(dir, unit); exists(under, at) {
-			files = append(files, at)
+		if _, err := os.Lstat(filepath.Join(under(dir), unit)); err == nil { // a file or a link
+			files = append(files, filepath.Join(dir, unit))
 			break
 		}
 	}
@@ -252,12 +252,6 @@ func Find(under func(string) string, unit string) (files []string) {
 	}
 	slices.SortFunc(files[own:], func(a, b string) int { return strings.Compare(filepath.Base(a), filepath.Base(b)) })
 	return slices.DeleteFunc(files, func(path string) bool { return masked(under, path) })
-}
-
-// exists reports whether there is a file or a link of this name.
-func exists(under func(string) string, path string) bool {
-	_, err := os.Lstat(filepath.Join(under(filepath.Dir(path)), filepath.Base(path)))
-	return err == nil
 }
 
 func masked(under func(string) string, path string) bool {

@@ -226,7 +226,13 @@ func request[Q, A proto.Message](
 	if failed != nil {
 		return answer, t, fmt.Errorf("%s: %w", name, failed)
 	}
-	t.changed = s.difference(asked, s.runtime.received(asked))
+	differ := simulate.Diff(asked, s.runtime.received(asked)) // as plugin run does
+	for _, f := range differ {
+		s.line(green, "runtime", "got %s", f.Redacted())
+	}
+	if t.changed = len(differ) > 0; !t.changed {
+		s.line(green, "runtime", "got the request as kubelet sent it")
+	}
 	err = s.look(true)
 	t.files = s.groups
 	return answer, t, err

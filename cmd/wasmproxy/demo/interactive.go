@@ -79,22 +79,16 @@ func (h *interactive) play(ctx context.Context) error {
 	h.line(bold, "demo", "the pod goes on while plugins come and go; its cgroup files are in %s; Ctrl-C ends it", h.cgroups.Dir)
 	h.brief = true // the requests are long, and in the user's own file
 	for ctx.Err() == nil {
-		h.rerun(ctx)
+		err := h.end(ctx) // of the one before
+		if err == nil {
+			err = h.begin(ctx)
+		}
+		if h.failed = err != nil; h.failed && ctx.Err() == nil { // the user wants to put it right
+			h.line(red, "failed", "%s", err)
+		}
 		h.await(ctx)
 	}
 	return nil
-}
-
-// rerun ends the Pod that runs and runs the one of the file. What goes wrong is
-// said: the user wants to put it right.
-func (h *interactive) rerun(ctx context.Context) {
-	err := h.end(ctx)
-	if err == nil {
-		err = h.begin(ctx)
-	}
-	if h.failed = err != nil; h.failed && ctx.Err() == nil {
-		h.line(red, "failed", "%s", err)
-	}
 }
 
 // await prints what the proxy says and what plugins make of the Pod, until its file is saved. A Pod that could not be run is tried

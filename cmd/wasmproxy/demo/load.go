@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path"
@@ -36,22 +35,8 @@ type pressure struct {
 	total int64
 }
 
-// load has containers that run use CPU time, as far as their cpu.max lets them, and counts it in cpu.stat once a second: theirs,
+// use is a second of load. Containers that run use CPU time, as far as their cpu.max lets them, and it is counted in cpu.stat: theirs,
 // their pods', and the node's. The time for which they are throttled is in cpu.pressure of the same.
-func (r *memoryRuntime) load(ctx context.Context) {
-	second := time.NewTicker(time.Second)
-	defer second.Stop()
-	for {
-		select {
-		case <-second.C:
-			r.use()
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// use is a second of load.
 func (r *memoryRuntime) use() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

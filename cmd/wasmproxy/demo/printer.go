@@ -52,18 +52,6 @@ func (p *printer) request(m proto.Message) {
 	}
 }
 
-// difference prints which fields of a request differ from what was asked, as plugin run does.
-func (p *printer) difference(asked, received proto.Message) (differ bool) {
-	all := simulate.Diff(asked, received)
-	for _, f := range all {
-		p.line(green, "runtime", "got %s", f.Redacted())
-	}
-	if len(all) == 0 {
-		p.line(green, "runtime", "got the request as kubelet sent it")
-	}
-	return len(all) > 0
-}
-
 // event prints what happened to a plugin, and what else an operator is warned of.
 func (p *printer) event(e observe.Event) {
 	switch e := e.(type) {

@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -66,7 +67,18 @@ func (r *memoryRuntime) start(ctx context.Context, socket string) error {
 		<-ctx.Done()
 		server.Stop()
 	})
-	r.ends.Go(func() { r.load(ctx) })
+	r.ends.Go(func() {
+		second := time.NewTicker(time.Second)
+		defer second.Stop()
+		for {
+			select {
+			case <-second.C:
+				r.use()
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
 	return nil
 }
 

@@ -165,7 +165,10 @@ func (w *writer) sdk(lang string) {
 	case "rust":
 		w.each(wasmproxy.SDK, "sdk/rust", func(name string, content []byte) {
 			if path.Base(name) == "Cargo.toml" {
-				content = withoutExamples(content)
+				blocks := slices.DeleteFunc(strings.Split(string(content), "\n\n"), func(b string) bool {
+					return strings.Contains(b, "[[example]]") // whose sources stay behind
+				})
+				content = []byte(strings.Join(blocks, "\n\n"))
 			}
 			w.write("wasmproxy/"+strings.TrimPrefix(name, "sdk/rust/"), content)
 		})
@@ -176,13 +179,4 @@ func (w *writer) sdk(lang string) {
 	license, err := wasmproxy.SDK.ReadFile("LICENSE")
 	w.write("wasmproxy/LICENSE", license)
 	w.err = errors.Join(w.err, err)
-}
-
-// withoutExamples takes the examples out of a Cargo.toml: their sources stay behind.
-func withoutExamples(file []byte) []byte {
-	blocks := strings.Split(string(file), "\n\n")
-	blocks = slices.DeleteFunc(blocks, func(b string) bool {
-		return strings.Contains(b, "[[example]]")
-	})
-	return []byte(strings.Join(blocks, "\n\n"))
 }
