@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -285,10 +286,8 @@ func optional(check func(key, value string) error, key, value string) error {
 }
 
 func oneOf(key, value string, allowed ...string) error {
-	for _, a := range allowed {
-		if value == a {
-			return nil
-		}
+	if slices.Contains(allowed, value) {
+		return nil
 	}
 	return wrong(key, "%q is not one of %s", value, strings.Join(allowed, ", "))
 }

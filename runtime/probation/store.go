@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -61,15 +60,24 @@ func (t *Trials) Begin(ctx context.Context) {
 	if t.dir == "" {
 		return
 	}
-	all, err := read(filepath.Join(t.dir, fileName))
-	if errors.Is(err, fs.ErrNotExist) {
+	path := filepath.Join(t.dir, fileName)
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return
+	}
+	var saved file
+	err := registry.CheckTrust(t.dir)
+	if err == nil {
+		err = regular.ReadState(path, maxFile, formatVersion, &saved)
 	}
 	if err != nil {
-		t.observer.Observe(ctx, &observe.ProbationIgnored{Err: err})
+		t.observer.Observe(ctx, &observe.ProbationIgnored{Err: fmt.Errorf("%s: %w", path, err)})
 		return
 	}
-	t.all = all
+	for id, one := range saved.Trials {
+		if one != nil {
+			t.all[id] = one
+		}
+	}
 	for id, one := range t.all {
 		if !one.Open() {
 			continue
@@ -80,24 +88,6 @@ func (t *Trials) Begin(ctx context.Context) {
 		}
 	}
 	t.Save(ctx)
-}
-
-func read(path string) (map[string]*Trial, error) {
-	if _, err := os.Lstat(path); err != nil {
-		return nil, err
-	}
-	if err := registry.CheckTrust(filepath.Dir(path)); err != nil {
-		return nil, err
-	}
-	var f file
-	if err := regular.ReadState(path, maxFile, formatVersion, &f); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	maps.DeleteFunc(f.Trials, func(_ string, one *Trial) bool { return one == nil })
-	if f.Trials == nil {
-		f.Trials = map[string]*Trial{}
-	}
-	return f.Trials, nil
 }
 
 // Remove removes what Trials have saved in a directory, which may hold other things.

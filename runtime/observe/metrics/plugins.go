@@ -54,7 +54,7 @@ func (m *Metrics) plugin(id string) *pluginSeries {
 		fuel: f.counters["wasmproxy_plugin_fuel_total"].WithLabelValues(id), hostCalls: f.counters["wasmproxy_plugin_host_calls_total"].WithLabelValues(id),
 	}
 	for i, o := range outcomes {
-		p.calls[i] = f.counters["wasmproxy_plugin_calls_total"].WithLabelValues(id, label(o))
+		p.calls[i] = f.counters["wasmproxy_plugin_calls_total"].WithLabelValues(id, strings.ReplaceAll(string(o), " ", "_")) // without spaces, as users of Prometheus expect
 	}
 	f.begin(id)
 	all[id] = p
@@ -76,14 +76,6 @@ func (m *Metrics) drop(id string) {
 func (p *pluginSeries) used(fuel, hostCalls int64) {
 	p.fuel.Add(float64(max(fuel, 0)))
 	p.hostCalls.Add(float64(max(hostCalls, 0)))
-}
-
-// label is the outcome's, of which Prometheus' users expect no spaces.
-func label(o observe.Outcome) string {
-	if o == observe.NotCalled {
-		return "not_called"
-	}
-	return string(o)
 }
 
 func (m *Metrics) hookCalled(e *observe.HookCalled) {
