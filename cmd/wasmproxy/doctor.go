@@ -65,10 +65,10 @@ func diagnosisError(r *doctor.Report) error {
 	for _, f := range r.Findings {
 		count[f.Severity]++
 	}
-	switch err := fmt.Errorf("errors: %d, warnings: %d", count[doctor.Error], count[doctor.Warning]); r.Worst() {
-	case doctor.Error:
+	switch err := fmt.Errorf("errors: %d, warnings: %d", count[doctor.Error], count[doctor.Warning]); {
+	case count[doctor.Error] > 0:
 		return coded{err, exitDoctorError}
-	case doctor.Warning:
+	case count[doctor.Warning] > 0:
 		return coded{err, exitDoctorWarning}
 	}
 	return nil

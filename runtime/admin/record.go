@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"encoding/json"
 	"net/http"
 	"time"
 
@@ -11,9 +10,7 @@ import (
 // record streams a recording until it ends or the client goes away, which also ends it.
 func (s *Sources) record(w http.ResponseWriter, r *http.Request) {
 	var o recording.Options
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxHeader))
-	d.DisallowUnknownFields()
-	err := d.Decode(&o)
+	err := decode(w, r, &o)
 	if err == nil {
 		err = o.Check()
 	}

@@ -161,13 +161,17 @@ type BypassRequest struct {
 
 func (s *Sources) setBypass(w http.ResponseWriter, r *http.Request) {
 	var request BypassRequest
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxHeader))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&request); err != nil {
+	if err := decode(w, r, &request); err != nil {
 		answer(w, http.StatusBadRequest, problem{"the body is no request for the bypass: " + err.Error()})
 		return
 	}
 	answerWith(w, r, func(ctx context.Context) (status.Bypass, error) { return s.SetBypass(ctx, request.On, request.Reason) })
+}
+
+func decode(w http.ResponseWriter, r *http.Request, into any) error {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxHeader))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
 }
 
 // kinds are the errors of explain that have a status of their own.

@@ -71,18 +71,6 @@ type Report struct {
 	Facts      []Fact       `json:"facts"`
 }
 
-// Worst returns the severity of the worst finding, and "" if there is none.
-func (r *Report) Worst() Severity {
-	for _, s := range []Severity{Error, Warning, Note} {
-		for _, f := range r.Findings {
-			if f.Severity == s {
-				return s
-			}
-		}
-	}
-	return ""
-}
-
 // Options say which node is examined.
 type Options struct {
 	// Root is the directory of the host's files: "/", or where a container has them.

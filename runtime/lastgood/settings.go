@@ -22,22 +22,17 @@ func copyOf(file string) string {
 
 // Settings are those with which the proxy has served.
 type Settings struct {
-	File  string    // that they are from, an absolute path
-	Text  []byte    // its content then
-	Since time.Time // when the proxy first served with them
-}
-
-// savedSettings is the content of a copy.
-type savedSettings struct {
-	Version int       `json:"version"`
-	File    string    `json:"file"`
-	Text    []byte    `json:"text"`
-	Since   time.Time `json:"since"`
+	File  string    `json:"file"`  // that they are from, an absolute path
+	Text  []byte    `json:"text"`  // its content then
+	Since time.Time `json:"since"` // when the proxy first served with them
 }
 
 // KeepSettings makes these the last good settings.
 func (s *Store) KeepSettings(good Settings) error {
-	text, err := json.Marshal(savedSettings{formatVersion, good.File, good.Text, good.Since})
+	text, err := json.Marshal(struct {
+		Version int `json:"version"`
+		Settings
+	}{formatVersion, good})
 	if err != nil {
 		return err
 	}
@@ -66,12 +61,11 @@ func ReadSettings(dir, file string) (good Settings, err error) {
 	if err != nil {
 		return good, regular.Cause(err)
 	}
-	var saved savedSettings
-	if err := regular.ReadState(path, maxSettings, formatVersion, &saved); err != nil {
-		return good, err
+	if err := regular.ReadState(path, maxSettings, formatVersion, &good); err != nil {
+		return Settings{}, err
 	}
-	if saved.File != file {
-		return good, fmt.Errorf("it is of the settings file %.256q", saved.File)
+	if good.File != file {
+		return Settings{}, fmt.Errorf("it is of the settings file %.256q", good.File)
 	}
-	return Settings{saved.File, saved.Text, saved.Since}, nil
+	return good, nil
 }
