@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -87,11 +88,12 @@ func (t *table) row(cells ...string) {
 // value adds a line for a value, with the plugin that holds. Further plugins have a line each, and
 // so has what is wrong.
 func (t *table) value(v *explain.Value) {
+	const all = math.MaxInt
 	first, others := "-", v.Wishes
 	if len(others) > 0 {
 		first, others = wishText(others[0]), others[1:]
 	}
-	t.row(string(v.Kind)+" "+printable(v.Name), shown(v.Kubelet), first, shown(v.Sent), shown(v.Kernel), printable(v.Owner))
+	t.row(string(v.Kind)+" "+printable(v.Name), shown(v.Kubelet, all), first, shown(v.Sent, all), shown(v.Kernel, all), printable(v.Owner))
 	for _, w := range others {
 		t.row("", "", wishText(w), "", "", "")
 	}
@@ -130,13 +132,15 @@ func wishText(w explain.Wish) string {
 	return fmt.Sprintf("%s by %s in %s since %s", printable(w.Value), printable(w.Plugin), printable(w.Hook), w.Since.UTC().Format(time.RFC3339))
 }
 
-// shown is a value in a cell.
-func shown(value *string) string {
+// shown is a value in a cell, of which at most so many bytes are shown.
+func shown(value *string, most int) string {
 	switch {
 	case value == nil:
 		return "-"
 	case *value == "":
 		return `""`
+	case len(*value) > most:
+		return printable((*value)[:most]) + "..."
 	}
 	return printable(*value)
 }

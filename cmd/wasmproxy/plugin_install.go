@@ -149,8 +149,24 @@ func install(cmd *cobra.Command, limits *config.Config, module []byte, path stri
 	if err != nil {
 		return fmt.Errorf("the proxy would not load it: %w", err)
 	}
+	dir, err := os.MkdirTemp("", "wasmproxy-install-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
 	settings, missing := regular.Read(beside, maxPluginJSON, nil)
-	if err := tryModule(cmd, limits, stem(path), module, settings); err != nil {
+	if settings != nil { // they may switch it off, which does not count here
+		if settings, err = delivery.SetKey(settings, "enabled", true); err == nil {
+			err = os.WriteFile(filepath.Join(dir, stem(path)+".json"), settings, 0o600)
+		}
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, filepath.Base(path)), module, 0o600)
+	}
+	if err == nil {
+		err = tryPlugins(cmd, limits, dir, filepath.Join(dir, ".code"))
+	}
+	if err != nil {
 		in, inspected := wasm.Inspect(cmd.Context(), module, wasm.PluginOptions{})
 		fine := inspected == nil && len(in.Problems) == 0
 		if fine && errors.Is(missing, fs.ErrNotExist) { // a configuration may be all that it lacks
@@ -163,23 +179,4 @@ func install(cmd *cobra.Command, limits *config.Config, module []byte, path stri
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), plugin.Name(path))
 	return nil
-}
-
-// tryModule loads a module with its JSON file, which is nil if there is none, also one that this switches off.
-func tryModule(cmd *cobra.Command, limits *config.Config, id string, module, settings []byte) error {
-	dir, err := os.MkdirTemp("", "wasmproxy-install-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	if settings != nil {
-		if settings, err = delivery.SetKey(settings, "enabled", true); err != nil {
-			return err
-		}
-		err = os.WriteFile(filepath.Join(dir, id+".json"), settings, 0o600)
-	}
-	if err = errors.Join(err, os.WriteFile(filepath.Join(dir, id+".wasm"), module, 0o600)); err != nil {
-		return err
-	}
-	return tryPlugins(cmd, limits, dir, filepath.Join(dir, ".code"))
 }

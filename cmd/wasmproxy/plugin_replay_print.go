@@ -118,26 +118,13 @@ func printChanged(out io.Writer, rows []simulate.Changed) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "  TARGET\tWAS\tIS\n")
 	for _, row := range rows {
-		fmt.Fprintf(w, "  %s\t%s\t%s\n", printable(row.Target), wanted(row.Was), wanted(row.Is))
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", printable(row.Target), shown(row.Was, maxShown), shown(row.Is, maxShown))
 	}
 	return w.Flush()
 }
 
-// maxWanted is how much of a value is shown, in bytes.
-const maxWanted = 200
-
-// wanted is a value of the table.
-func wanted(v *string) string {
-	switch {
-	case v == nil:
-		return "-"
-	case *v == "":
-		return `""`
-	case len(*v) > maxWanted:
-		return printable((*v)[:maxWanted]) + "..."
-	}
-	return printable(*v)
-}
+// maxShown is how much of a value is shown, in bytes.
+const maxShown = 200
 
 // suite is the report as JUnit has it.
 func (r *replayReport) suite() suite {

@@ -117,7 +117,18 @@ func problems(s *status.Status) (all []string) {
 	if !s.Backend.Connected {
 		all = append(all, "there is no connection to the container runtime at "+s.Backend.Endpoint)
 	}
-	all = append(all, ignoredTexts(s.Values.Ignored)...)
+	for i, uid := range slices.Sorted(maps.Keys(s.Values.Ignored)) {
+		if i == maxIgnored {
+			all = append(all, fmt.Sprintf("records in state-dir of %d more pods were ignored", len(s.Values.Ignored)-i))
+			break
+		}
+		pod := "the pod with UID " + uid
+		if uid == "" {
+			pod = "a pod that is not known"
+		}
+		all = append(all, fmt.Sprintf("a record in state-dir of %s was ignored: %s; owners are unknown of values that the pod had before",
+			pod, s.Values.Ignored[uid]))
+	}
 	for i := range s.Plugins.Plugins {
 		p := &s.Plugins.Plugins[i]
 		if p.Breaker == "open" || p.Breaker == "half-open" {
@@ -129,21 +140,6 @@ func problems(s *status.Status) (all []string) {
 
 // maxIgnored is how many pods are listed whose records were ignored: a version may read none of a later one's.
 const maxIgnored = 3
-
-func ignoredTexts(ignored map[string]string) (all []string) {
-	for i, uid := range slices.Sorted(maps.Keys(ignored)) {
-		if i == maxIgnored {
-			return append(all, fmt.Sprintf("records in state-dir of %d more pods were ignored", len(ignored)-i))
-		}
-		pod := "the pod with UID " + uid
-		if uid == "" {
-			pod = "a pod that is not known"
-		}
-		all = append(all, fmt.Sprintf("a record in state-dir of %s was ignored: %s; owners are unknown of values that the pod had before",
-			pod, ignored[uid]))
-	}
-	return all
-}
 
 // maxPeers is how many processes are listed that are connected: a node has one or two.
 const maxPeers = 4

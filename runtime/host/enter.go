@@ -31,13 +31,10 @@ func Enter(pid int) error {
 	if err != nil {
 		return fmt.Errorf("entering the host: process %d is not the host's systemd, or it may not be entered: %w; the pod needs hostPID: true, and the container privileged: true", pid, err)
 	}
-	if err := enter(of); err != nil {
-		return fmt.Errorf("entering the namespaces of process %d: %w; the container needs privileged: true", pid, err)
-	}
-	return nil
+	return fmt.Errorf("entering the namespaces of process %d: %w; the container needs privileged: true", pid, enter(of))
 }
 
-// enter replaces this process. Namespaces belong to a thread, and the one that calls exec keeps
+// enter replaces this process, or returns why not. Namespaces belong to a thread, and the one that calls exec keeps
 // its own for the whole process.
 func enter(of string) error {
 	runtime.LockOSThread() // for ever: without exec, the thread must not be used again

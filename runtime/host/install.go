@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -153,7 +154,11 @@ func (p *installation) prepare() error {
 	if err := h.begin("record"); err != nil {
 		return err
 	}
-	return p.record.save(h.Root)
+	text, err := json.MarshalIndent(p.record, "", "  ")
+	if err != nil {
+		return err
+	}
+	return h.Root.write(RecordFile, append(text, '\n'), 0o600)
 }
 
 func (p *installation) show() {
@@ -195,8 +200,11 @@ func (p *installation) plan(ctx context.Context) error {
 		return err
 	}
 	running := h.RunningKubelet(ctx)
-	if err := running.checkConfig(h.Root, k); err != nil {
-		return err
+	_, flagged := running.Flag(runtimeKey.flag) // which wins over the configuration that runs, and the one that would be changed
+	if file, ok := running.Flag("config"); ok && !flagged && k.manager == nil {
+		if h.Root.Under(file) != h.Root.Under(k.config) {
+			return fmt.Errorf("kubelet runs with --config %s, and this command would change %s: give --kubelet-config %s, or restart kubelet if its unit was changed since it started", file, k.config, file)
+		}
 	}
 	unit := h.KubeletUnit()
 	p.record, p.part = r, unit != "" && unit != kubeletUnit

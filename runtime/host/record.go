@@ -54,14 +54,6 @@ func loadRecord(root Root) (*record, error) {
 	return r, nil
 }
 
-func (r *record) save(root Root) error {
-	b, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return root.write(RecordFile, append(b, '\n'), 0o600)
-}
-
 // ours reports whether a value of kubelet's is the proxy's endpoint, or was it before.
 func (r *record) ours(value string) bool {
 	same := func(listen string) bool { return SameEndpoint(value, listen) }

@@ -127,17 +127,6 @@ func (r *Running) Flag(name string) (value string, ok bool) {
 	return lastFlag(words, name)
 }
 
-// checkConfig requires that the kubelet that runs reads the configuration that would be changed. A flag wins over both.
-func (r *Running) checkConfig(root Root, k *kubelet) error {
-	if _, ok := r.Flag(runtimeKey.flag); ok || k.manager != nil {
-		return nil
-	}
-	if file, ok := r.Flag("config"); ok && root.Under(file) != root.Under(k.config) {
-		return fmt.Errorf("kubelet runs with --config %s, and this command would change %s: give --kubelet-config %s, or restart kubelet if its unit was changed since it started", file, k.config, file)
-	}
-	return nil
-}
-
 // checkFlag requires that the kubelet that runs has its endpoint from the files that were read, or calls the proxy.
 // Otherwise it would be in vain to change the files.
 func (r *record) checkFlag(running *Running, k *kubelet) error {

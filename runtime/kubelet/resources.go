@@ -186,8 +186,12 @@ func (n Node) oomScore(p *Pod, c *Container) int64 {
 	}
 	rest := p.unclaimedMemory()
 	score := n.score(c.Resources.Requests.value("memory") + rest)
-	if c.sidecar() {
-		score = min(score, n.score(p.leastMemory()+rest))
+	if c.sidecar() { // minRegularContainerMemory of the same file
+		least := p.Spec.Containers[0].Resources.Requests.value("memory")
+		for _, c := range p.Spec.Containers {
+			least = min(least, c.Resources.Requests.value("memory"))
+		}
+		score = min(score, n.score(least+rest))
 	}
 	return min(max(score, 1000+guaranteedOOMScore), bestEffortOOMScore-1)
 }
@@ -202,15 +206,6 @@ func (p *Pod) unclaimedMemory() int64 {
 	}
 	rest := p.sum(requests).value("memory") - p.containers(requests).value("memory")
 	return rest / int64(len(p.Spec.Containers)+len(p.Spec.InitContainers))
-}
-
-// leastMemory is minRegularContainerMemory of the same file.
-func (p *Pod) leastMemory() int64 {
-	least := p.Spec.Containers[0].Resources.Requests.value("memory")
-	for _, c := range p.Spec.Containers {
-		least = min(least, c.Resources.Requests.value("memory"))
-	}
-	return least
 }
 
 func (c *Container) sidecar() bool { return c.RestartPolicy == "Always" }

@@ -119,17 +119,6 @@ func (s *session) open(ctx context.Context) (<-chan error, error) {
 		Listen: s.path("kubelet.sock"), Backend: s.path("runtime.sock"), PluginDir: s.plugins(), HookDir: s.path("hookserver.d"),
 		CgroupRoot: groups, CgroupMode: "v2", DrainTimeout: patience, AdminSocket: filepath.Join(s.front, "admin.sock"),
 	}
-	ended, err := s.serve(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	conn, err := grpc.NewClient("unix://"+c.Listen, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	s.kubeletConn, s.kubelet, s.images = conn, runtimeapi.NewRuntimeServiceClient(conn), runtimeapi.NewImageServiceClient(conn)
-	return ended, err
-}
-
-// serve starts the proxy and waits until it serves.
-func (s *session) serve(ctx context.Context, c *config.Config) (<-chan error, error) {
 	ended := make(chan error, 1)
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -145,7 +134,9 @@ func (s *session) serve(ctx context.Context, c *config.Config) (<-chan error, er
 			return nil, err
 		}
 	}
-	return ended, nil
+	conn, err := grpc.NewClient("unix://"+c.Listen, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	s.kubeletConn, s.kubelet, s.images = conn, runtimeapi.NewRuntimeServiceClient(conn), runtimeapi.NewImageServiceClient(conn)
+	return ended, err
 }
 
 // install drops a plugin into the directory as an operator would, whole at

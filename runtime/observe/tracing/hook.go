@@ -21,18 +21,7 @@ func (t *Traces) Observe(ctx context.Context, e observe.Event) {
 	if !ok || !trace.SpanContextFromContext(ctx).IsSampled() {
 		return
 	}
-	_, span := t.tracer.Start(ctx, called.Hook.String()+" "+called.Plugin,
-		trace.WithTimestamp(called.Start), trace.WithAttributes(attributesOf(called)...))
-	if called.Outcome == observe.Failed {
-		span.SetAttributes(semconv.ErrorTypeKey.String(string(called.Class)))
-		span.SetStatus(otelcodes.Error, called.Err.Error())
-	}
-	span.End(trace.WithTimestamp(called.Start.Add(called.Duration)))
-}
-
-// attributesOf are what an event tells of a plugin's hook. An event holds no secret.
-func attributesOf(called *observe.HookCalled) []attribute.KeyValue {
-	all := append(make([]attribute.KeyValue, 0, 11),
+	all := append(make([]attribute.KeyValue, 0, 11), // an event holds no secret
 		attribute.String("wasmproxy.plugin", called.Plugin),
 		attribute.String("wasmproxy.hook", called.Hook.String()),
 		attribute.String("wasmproxy.outcome", string(called.Outcome)),
@@ -52,5 +41,10 @@ func attributesOf(called *observe.HookCalled) []attribute.KeyValue {
 			all = append(all, a)
 		}
 	}
-	return all
+	_, span := t.tracer.Start(ctx, called.Hook.String()+" "+called.Plugin, trace.WithTimestamp(called.Start), trace.WithAttributes(all...))
+	if called.Outcome == observe.Failed {
+		span.SetAttributes(semconv.ErrorTypeKey.String(string(called.Class)))
+		span.SetStatus(otelcodes.Error, called.Err.Error())
+	}
+	span.End(trace.WithTimestamp(called.Start.Add(called.Duration)))
 }
