@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/host"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -95,7 +96,13 @@ const checkTime = time.Minute
 // Run makes all checks.
 func Run(ctx context.Context, o Options) *Report {
 	r := &Report{Findings: []Finding{}, NotChecked: []NotChecked{}, Passed: []string{}, Facts: []Fact{}}
-	n := examine(ctx, o)
+	n := &node{Options: o, root: host.Root(o.Root), config: o.Settings}
+	if n.config != nil {
+		n.findKubelet(ctx)
+		n.askBackend(ctx)
+		n.askProxy(ctx)
+		n.loadPlugins(ctx)
+	}
 	for _, c := range Checks {
 		ctx, cancel := context.WithTimeout(ctx, checkTime)
 		var all []found

@@ -48,21 +48,14 @@ type node struct {
 	pluginErr   error
 }
 
-func examine(ctx context.Context, o Options) *node {
-	n := &node{Options: o, root: host.Root(o.Root), config: o.Settings}
-	if n.config == nil {
-		return n
-	}
+// findKubelet finds kubelet's process and reads its files.
+func (n *node) findKubelet(ctx context.Context) {
 	h := host.Host{Root: n.root, KubeletConfig: cmp.Or(n.KubeletConfig, host.DefaultKubeletConfig), Unit: n.Unit}
 	n.process, n.kubeletUnit = h.RunningKubelet(ctx), h.KubeletUnit()
 	if named, ok := n.process.Flag("config"); ok {
 		h.KubeletConfig = named
 	}
 	n.files, n.kubeletErr = h.KubeletFiles()
-	n.askBackend(ctx)
-	n.askProxy(ctx)
-	n.loadPlugins(ctx)
-	return n
 }
 
 // under returns where a file of the host is. Links in it lead to files of the host.

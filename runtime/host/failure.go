@@ -11,18 +11,6 @@ import (
 // would restart kubelet for ever: each restart ends the back-off of the pod.
 const failureFile = "/run/wasmproxy-host.failed"
 
-// noteFailure writes the file. The error says what it is for.
-func (p *installation) noteFailure(failed error) error {
-	digest, err := programDigest(p.host.Program)
-	if err == nil {
-		err = os.WriteFile(p.host.Root.Under(failureFile), []byte(digest+"\n"+failed.Error()+"\n"), 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("noting this in %s failed, too, so the next run tries again: %w", failureFile, err)
-	}
-	return fmt.Errorf("%s keeps this program from trying again until the next boot", failureFile)
-}
-
 // checkRestart requires that a restart of kubelet is not in vain.
 func (p *installation) checkRestart() error {
 	if p.host.KubeletUnit() == "" {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -97,7 +98,15 @@ func (p *installation) rollBack(ctx context.Context, failed error) error {
 	if err != nil {
 		return fmt.Errorf("%w. Taking everything back failed, too: %w. Correct this, then run wasmproxy host uninstall --restart-kubelet", failed, err)
 	}
-	return fmt.Errorf("%w. Everything was taken back: --no-rollback would keep the installation. %w", failed, p.noteFailure(failed))
+	digest, err := programDigest(h.Program)
+	if err == nil {
+		err = os.WriteFile(h.Root.Under(failureFile), []byte(digest+"\n"+failed.Error()+"\n"), 0o600)
+	}
+	noted := fmt.Errorf("%s keeps this program from trying again until the next boot", failureFile)
+	if err != nil {
+		noted = fmt.Errorf("noting this in %s failed, too, so the next run tries again: %w", failureFile, err)
+	}
+	return fmt.Errorf("%w. Everything was taken back: --no-rollback would keep the installation. %w", failed, noted)
 }
 
 // leaveKubelet returns when kubelet does not use the proxy any more. A kubelet that was restarted also has to serve.

@@ -71,12 +71,7 @@ type Sinks []Observer
 
 // Wants implements Observer.
 func (s Sinks) Wants(k Kind) bool {
-	for _, sink := range s {
-		if sink.Wants(k) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s, func(sink Observer) bool { return sink.Wants(k) })
 }
 
 // Observe implements Observer.

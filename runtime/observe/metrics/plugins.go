@@ -150,7 +150,9 @@ func (m *Metrics) Plugin(id string) (t status.Counts) {
 	var durations []*dto.Histogram
 	for i := range p.durations {
 		if o := p.durations[i].Load(); o != nil {
-			durations = append(durations, histogramOf(*o))
+			var d dto.Metric
+			_ = (*o).(prometheus.Metric).Write(&d) // it cannot fail
+			durations = append(durations, d.GetHistogram())
 		}
 	}
 	t.P50, t.P99 = quantile(0.5, durations), quantile(0.99, durations)

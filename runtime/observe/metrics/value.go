@@ -14,14 +14,6 @@ func valueOf(c prometheus.Counter) float64 {
 	return d.GetCounter().GetValue()
 }
 
-func histogramOf(o prometheus.Observer) *dto.Histogram {
-	var d dto.Metric
-	if o.(prometheus.Metric).Write(&d) != nil {
-		return nil
-	}
-	return d.GetHistogram()
-}
-
 // quantile estimates a quantile of all that the histograms of equal buckets took, as Prometheus'
 // histogram_quantile does: evenly within a bucket. Beyond the last bucket it is that one's
 // bound. It is in seconds.

@@ -69,7 +69,14 @@ func valueOf(v reflect.Value) (_ slog.Value, known bool) {
 	case reflect.String:
 		return slog.StringValue(v.String()), v.Len() > 0
 	case reflect.Map:
-		return group(v), !v.IsNil()
+		keys := v.MapKeys() // a group, in the order of its keys
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		attrs := make([]slog.Attr, len(keys))
+		for i, key := range keys {
+			attrs[i].Key = key.String()
+			attrs[i].Value, _ = valueOf(v.MapIndex(key))
+		}
+		return slog.GroupValue(attrs...), !v.IsNil()
 	case reflect.Slice, reflect.Interface:
 		return slog.AnyValue(v.Interface()), !v.IsNil()
 	}
@@ -83,18 +90,6 @@ func valueOf(v reflect.Value) (_ slog.Value, known bool) {
 	default:
 		return slog.AnyValue(of), true
 	}
-}
-
-// group returns a map as a group, in the order of its keys.
-func group(m reflect.Value) slog.Value {
-	keys := m.MapKeys()
-	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
-	attrs := make([]slog.Attr, len(keys))
-	for i, key := range keys {
-		attrs[i].Key = key.String()
-		attrs[i].Value, _ = valueOf(m.MapIndex(key))
-	}
-	return slog.GroupValue(attrs...)
 }
 
 // snake returns a field's name as an attribute's: PodID is pod_id.
