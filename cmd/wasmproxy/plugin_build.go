@@ -247,9 +247,22 @@ func quoted(args []string) []string {
 
 // detect finds out a plugin's language.
 func detect(dir string) (string, error) {
-	lang, err := written(filepath.Join(dir, "wasmproxy.json"))
+	path := filepath.Join(dir, "wasmproxy.json")
+	text, err := os.ReadFile(path)
+	if err == nil {
+		var file struct {
+			Lang string `json:"lang"`
+		}
+		if err := json.Unmarshal(text, &file); err != nil {
+			return "", fmt.Errorf("%s: %w", path, err)
+		}
+		if !slices.Contains(buildable(), file.Lang) {
+			return "", fmt.Errorf("%s: lang: unknown language %q; the languages are %s", path, file.Lang, strings.Join(buildable(), ", "))
+		}
+		return file.Lang, nil
+	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return lang, err
+		return "", err
 	}
 	for _, kind := range []struct{ pattern, lang string }{{"Cargo.toml", "rust"}, {"*.go", "go"}, {"*.c", "c"}} {
 		found, err := filepath.Glob(filepath.Join(dir, kind.pattern))
@@ -265,22 +278,4 @@ func detect(dir string) (string, error) {
 		return kind.lang, nil
 	}
 	return "", fmt.Errorf("%s has neither Cargo.toml nor .go nor .c files: name the language with --lang", dir)
-}
-
-// written is the language that a wasmproxy.json names.
-func written(path string) (string, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	var file struct {
-		Lang string `json:"lang"`
-	}
-	if err := json.Unmarshal(b, &file); err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
-	}
-	if !slices.Contains(buildable(), file.Lang) {
-		return "", fmt.Errorf("%s: lang: unknown language %q; the languages are %s", path, file.Lang, strings.Join(buildable(), ", "))
-	}
-	return file.Lang, nil
 }

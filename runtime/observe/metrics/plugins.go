@@ -54,7 +54,8 @@ func (m *Metrics) plugin(id string) *pluginSeries {
 		fuel: f.counters["wasmproxy_plugin_fuel_total"].WithLabelValues(id), hostCalls: f.counters["wasmproxy_plugin_host_calls_total"].WithLabelValues(id),
 	}
 	for i, o := range outcomes {
-		p.calls[i] = f.counters["wasmproxy_plugin_calls_total"].WithLabelValues(id, strings.ReplaceAll(string(o), " ", "_")) // without spaces, as users of Prometheus expect
+		label := strings.ReplaceAll(string(o), " ", "_") // as users of Prometheus expect
+		p.calls[i] = f.counters["wasmproxy_plugin_calls_total"].WithLabelValues(id, label)
 	}
 	f.begin(id)
 	all[id] = p

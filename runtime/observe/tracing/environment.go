@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
 // samplers are the values of OTEL_TRACES_SAMPLER.
@@ -112,12 +110,4 @@ func checkNumbers() error {
 		}
 	}
 	return nil
-}
-
-// queueSize is how many spans may wait to be sent.
-func queueSize() int {
-	if n, err := strconv.Atoi(os.Getenv("OTEL_BSP_MAX_QUEUE_SIZE")); err == nil {
-		return n
-	}
-	return sdktrace.DefaultMaxQueueSize
 }

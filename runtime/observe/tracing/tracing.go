@@ -9,6 +9,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
 	"time"
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
@@ -58,8 +60,12 @@ func New(ctx context.Context, version string, observer observe.Observer) (*Trace
 
 // start returns Traces that end in the exporter.
 func start(e *exporter, about *resource.Resource, version string) *Traces {
+	most := sdktrace.DefaultMaxQueueSize // spans that may wait
+	if n, err := strconv.Atoi(os.Getenv("OTEL_BSP_MAX_QUEUE_SIZE")); err == nil {
+		most = n
+	}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithResource(about),
-		sdktrace.WithSpanProcessor(&batcher{sdktrace.NewBatchSpanProcessor(e), e, int64(queueSize())}))
+		sdktrace.WithSpanProcessor(&batcher{sdktrace.NewBatchSpanProcessor(e), e, int64(most)}))
 	return &Traces{
 		provider: provider, exporter: e,
 		tracer: provider.Tracer(scope, trace.WithInstrumentationVersion(version), trace.WithSchemaURL(semconv.SchemaURL)),
