@@ -29,9 +29,7 @@ var manyMethods = map[string]struct {
 	atMost int
 	reason string
 }{
-	"runtime/intercept.event":  {39, "half of them are those of plugin.Event"},
-	"runtime/intercept.call":   {34, "too many"},
-	"runtime/enforce.Enforcer": {37, "a third of them find an object's pod, sandbox and cgroup"},
+	"runtime/intercept.event": {39, "half of them are those of plugin.Event"},
 }
 
 // TestShape measures what is neither a test nor generated.

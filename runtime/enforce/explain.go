@@ -106,7 +106,7 @@ func (e explainer) explainPod(ctx context.Context, p pods.Pod, container string)
 		own := crifield.Object{Container: crifield.ContainerOf(c)}
 		e.explainObject(ctx, &y.Object, own, c.Config.GetLinux().GetResources(), reason != nil && old)
 		id := e.ID(own)
-		for _, l := range e.limitsOf(id.Pod).own(ctx, id.Container) {
+		for _, l := range (podLimits{e.Enforcer, id.Pod}).own(ctx, id.Container) {
 			y.Capped = fmt.Sprintf("the pod has resources of its own, so that its %s is not lifted from %s for %s", l.file, l.value, l.plugin)
 		}
 		x.Containers = append(x.Containers, y)

@@ -17,28 +17,17 @@ import (
 // errNoGroup is why there is no path to a cgroup that may well be there.
 var errNoGroup = fmt.Errorf("%w: neither the runtime nor the kernel tells where the cgroup is", abi.Unsupported)
 
-// Group returns the cgroup of a pod, which kubelet made, or of a container.
+// Group returns the cgroup of a pod, which kubelet made, or of a container: where the runtime or the kernel has reported it,
+// else the one of the runtimes' names that exists. If none does, the runtime is asked once.
 func (e *Enforcer) Group(ctx context.Context, o crifield.Object) (string, error) {
-	if o.Pod == nil {
-		return e.containerGroup(ctx, o.Container)
-	}
-	if o.Pod.Cgroup == "" && o.Pod.Unreported != 0 {
+	c := o.Container
+	switch {
+	case o.Pod == nil:
+	case o.Pod.Cgroup == "" && o.Pod.Unreported != 0:
 		return "", errNoGroup
+	default:
+		return cgroup.PodPath(o.Pod.Cgroup)
 	}
-	return cgroup.PodPath(o.Pod.Cgroup)
-}
-
-// QOSClassGroup returns the cgroup of a pod's QoS class, which kubelet made.
-func QOSClassGroup(p *crifield.Pod) (string, error) {
-	if p.Cgroup == "" && p.Unreported != 0 {
-		return "", errNoGroup
-	}
-	return cgroup.QOSClassPath(p.Cgroup)
-}
-
-// containerGroup returns where the runtime or the kernel has reported the container, else the
-// one of the runtimes' names that exists. If none does, the runtime is asked once.
-func (e *Enforcer) containerGroup(ctx context.Context, c *crifield.Container) (string, error) {
 	record, known := e.Store.Container(c.ID)
 	if record.CgroupsPath != "" {
 		return cgroup.ReportedPath(record.CgroupsPath)
@@ -64,6 +53,14 @@ func (e *Enforcer) containerGroup(ctx context.Context, c *crifield.Container) (s
 		return cgroup.ReportedPath(record.CgroupsPath)
 	}
 	return group, err
+}
+
+// QOSClassGroup returns the cgroup of a pod's QoS class, which kubelet made.
+func QOSClassGroup(p *crifield.Pod) (string, error) {
+	if p.Cgroup == "" && p.Unreported != 0 {
+		return "", errNoGroup
+	}
+	return cgroup.QOSClassPath(p.Cgroup)
 }
 
 // read finds the cgroup of an object and reads files of it. Where files were written last is right

@@ -32,8 +32,6 @@ type podLimits struct {
 	uid string
 }
 
-func (e *Enforcer) limitsOf(uid string) podLimits { return podLimits{e, uid} }
-
 // decide has the ledger note which limits of the pod are lifted.
 // While the store lacks one of the containers, as before it is filled, or knows it by a
 // list alone, what limits kubelet gave it is not known: all stays as it is.
@@ -43,8 +41,12 @@ func (p podLimits) decide(ctx context.Context) {
 	if nothing || p.Cgroups.Version() != 2 {
 		return
 	}
-	if slices.ContainsFunc(raised, func(r Raised) bool { return !p.described(r.Container) }) {
-		return
+	for _, r := range raised {
+		c, known := p.Store.Container(r.Container)
+		described := !c.ByListAlone() || c.State == runtimeapi.ContainerState_CONTAINER_EXITED
+		if !known || !described {
+			return
+		}
 	}
 	raised = slices.DeleteFunc(raised, func(r Raised) bool { return !p.live(ctx, r.Container) })
 	for _, file := range []string{rules.CPUMax, rules.MemoryMax} {
@@ -77,12 +79,6 @@ func (p podLimits) kubelets(ctx context.Context, file string) rules.Limit {
 	return rules.ParseLimit(file, p.PodLimit(ctx, ID{Pod: p.uid}, pod, file))
 }
 
-// described reports whether the store has a container's resources, or knows that it has ended.
-func (e *Enforcer) described(id string) bool {
-	c, known := e.Store.Container(id)
-	return known && (!c.ByListAlone() || c.State == runtimeapi.ContainerState_CONTAINER_EXITED)
-}
-
 // live reports whether a container runs or is about to. That one has exited by itself shows in
 // the kernel alone.
 func (e *Enforcer) live(ctx context.Context, id string) bool {
@@ -93,7 +89,7 @@ func (e *Enforcer) live(ctx context.Context, id string) bool {
 	case runtimeapi.ContainerState_CONTAINER_CREATED:
 		return true
 	}
-	group, err := e.containerGroup(ctx, crifield.ContainerOf(c))
+	group, err := e.Group(ctx, crifield.Object{Container: crifield.ContainerOf(c)})
 	return err != nil || !e.Cgroups.Gone(group)
 }
 

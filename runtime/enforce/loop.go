@@ -24,14 +24,6 @@ func (q Queued) Wait(ctx context.Context) {
 	}
 }
 
-// Resync brings the ledger and the cgroup files to where the container runtime is, after it was
-// connected: the records of objects that are gone are dropped, and values that were overwritten
-// meanwhile are written again. The store has all pods and containers of the runtime.
-func (e *Enforcer) Resync(ctx context.Context) {
-	e.DropGone()
-	e.queue(ctx, e.Ledger.Objects(), "a new connection to the container runtime").Wait(ctx)
-}
-
 // DropGone drops the records of objects that the store lacks, which has all pods and containers of
 // the runtime. First, records of containers follow pods that have another name than when they were
 // made: Docker has made the name up, or its user has changed it.
@@ -83,10 +75,10 @@ func (e *Enforcer) scan(ctx context.Context, due func(ID) bool) {
 	e.queue(ctx, ids, "").Wait(ctx)
 }
 
-// AfterReload repairs the values that systemd has overwritten with its own when it was reloaded:
-// those of files that it does not know. It does not wait any longer if ctx is done.
-func (e *Enforcer) AfterReload(ctx context.Context) {
-	e.queue(ctx, e.Ledger.Objects(), "a reload of systemd").Wait(ctx)
+// Repair repairs what cause may have overwritten of any object: a new connection to the container runtime, or a reload of
+// systemd, which writes its own values to files that it does not know. It does not wait any longer if ctx is done.
+func (e *Enforcer) Repair(ctx context.Context, cause string) {
+	e.queue(ctx, e.Ledger.Objects(), cause).Wait(ctx)
 }
 
 // Withdraw ends the wishes for which end returns true, and has kubelet's values written back.

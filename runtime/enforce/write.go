@@ -70,8 +70,9 @@ func (e *Enforcer) Start(ctx context.Context, o crifield.Object, cause string) {
 		}
 		release()
 	}
-	e.limitsOf(id.Pod).decide(ctx)
-	for _, l := range e.limitsOf(id.Pod).own(ctx, id.Container) {
+	limits := podLimits{e, id.Pod}
+	limits.decide(ctx)
+	for _, l := range limits.own(ctx, id.Container) {
 		e.Observer.Observe(ctx, &observe.PodLimitStays{Plugin: l.plugin, Object: e.of(id).objectOf(o), File: l.file, Value: l.value})
 	}
 	e.RepairPod(ctx, id.Pod, cause)
@@ -85,7 +86,7 @@ func (w work) repairPod(ctx context.Context, why Why) {
 	if w.vacant() {
 		why = Vacant
 	}
-	w.limitsOf(w.id.Pod).decide(ctx)
+	podLimits{w.Enforcer, w.id.Pod}.decide(ctx)
 	pod, _ := w.pod(w.id.Pod)
 	w.carryOut(ctx, crifield.Object{Pod: pod}, why)
 }

@@ -53,7 +53,7 @@ func (c *Cut) within(ctx context.Context, cancel context.CancelFunc) (context.Co
 
 // passCut sends a call on as it came, since the cut has begun. The call is in its object's queue.
 func (c *call) passCut(ctx context.Context, next cri.Next) (answer *cri.Frame, err error) {
-	c.failed()
+	c.rollback()
 	r := new(runtimeapi.UpdateContainerResourcesRequest) // plugins may have changed c.req
 	if _, updates := c.req.(*runtimeapi.UpdateContainerResourcesRequest); !updates || c.Request.Decode(r) != nil {
 		return next(ctx, c.Request)

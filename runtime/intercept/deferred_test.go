@@ -491,7 +491,7 @@ func TestKilledInAnUpdate(t *testing.T) {
 	n.must(n.update(0))
 	n.must(n.queue.Drain(t.Context()))
 	m.hasField("cpu_quota", "10-test", "20000", "50000", "50000")
-	m.options.Resync(t.Context())
+	resync(t.Context(), &m.options.Enforcer)
 	m.must(m.queue.Drain(t.Context()))
 	m.hasField("cpu_quota", "10-test", "20000", "50000", "20000")
 	n.fails, n.updating = errors.New("refused"), nil

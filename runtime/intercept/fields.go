@@ -102,9 +102,7 @@ func (c *call) askAhead() {
 	ofPod := c.rollback
 	c.rollback = func() {
 		revert()
-		if ofPod != nil {
-			ofPod()
-		}
+		ofPod()
 	}
 }
 

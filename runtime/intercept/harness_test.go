@@ -366,3 +366,9 @@ func (b *runtimeBackend) tellPod(id string, config *runtimeapi.PodSandboxConfig)
 		Info:   map[string]string{"info": string(info)},
 	}
 }
+
+// resync brings records and cgroup files to where the runtime is, as package reconcile does after a new connection to it.
+func resync(ctx context.Context, values *enforce.Enforcer) {
+	values.DropGone()
+	values.Repair(ctx, "a new connection to the container runtime")
+}

@@ -104,7 +104,7 @@ type call struct {
 	event     *event         // of the pre hook; nil if the object is not known, or nothing needs it
 	dirty     bool           // req is no longer as Request
 	owned     []plugin.Owned // by plugins of the pre hook
-	rollback  func()         // ends what plugins wanted before the runtime was asked; nil if that is nothing
+	rollback  func()         // ends what plugins wanted before the runtime was asked
 
 	missing  bool // the backend does not know the call's object
 	unread   bool // the call's container could not be read from the backend
@@ -118,7 +118,7 @@ func (i *interceptor) intercept(ctx context.Context, of *cri.Call, next cri.Next
 	if of.Unseen != nil {
 		return i.unseen(ctx, of, next)
 	}
-	c := &call{interceptor: i, Call: of, req: i.method.NewRequest()}
+	c := &call{interceptor: i, Call: of, req: i.method.NewRequest(), rollback: func() {}}
 	if err := of.Request.Decode(c.req); err != nil {
 		return c.undecodable(ctx, err, next)
 	}
@@ -141,13 +141,15 @@ func (i *interceptor) intercept(ctx context.Context, of *cri.Call, next cri.Next
 		out, err = cri.NewFrame(c.req)
 	}
 	if err != nil {
-		c.failed()
+		c.rollback()
 		return nil, c.refuse(ctx, err)
 	}
 	answer, after, err := c.forward(ctx, out, next)
 	if err != nil {
-		c.failed()
-		c.postFailure(ctx)
+		c.rollback()
+		if c.AfterFailure != nil && c.event != nil {
+			c.post(ctx, c.event.after(&c.method, nil), c.AfterFailure)
+		}
 		return answer, err
 	}
 	c.noteFields(ctx, after)
@@ -156,27 +158,15 @@ func (i *interceptor) intercept(ctx context.Context, of *cri.Call, next cri.Next
 	return answer, nil
 }
 
-// postFailure runs the post hooks of a call that failed.
-func (c *call) postFailure(ctx context.Context) {
-	if c.AfterFailure != nil && c.event != nil {
-		c.post(ctx, c.event.after(&c.method, nil), c.AfterFailure)
-	}
-}
-
-// failed takes back what was done before the backend was to be asked.
-func (c *call) failed() {
-	if c.rollback != nil {
-		c.rollback()
-	}
-}
-
 // forward asks the backend, and brings the store and the values of plugins to where its answer leaves them. It returns
 // the event of the post hook, nil if there is none.
 func (c *call) forward(ctx context.Context, out *cri.Frame, next cri.Next) (answer *cri.Frame, after *event, err error) {
 	defer c.trackCreations()()
 	pass := func() error {
 		if answer, err = next(ctx, out); err != nil {
-			c.lost(ctx, err)
+			if c.Lost != nil && c.method.Effect != cri.Nothing && unanswered(ctx, err) {
+				c.Lost()
+			}
 			return err
 		}
 		if after = c.observe(ctx, answer); after != nil {
@@ -190,13 +180,6 @@ func (c *call) forward(ctx context.Context, out *cri.Frame, next cri.Next) (answ
 		err = pass()
 	}
 	return answer, after, err
-}
-
-// lost reports a call that the runtime has not answered, and may have carried out.
-func (c *call) lost(ctx context.Context, err error) {
-	if c.Lost != nil && c.method.Effect != cri.Nothing && unanswered(ctx, err) {
-		c.Lost()
-	}
 }
 
 // unseen refuses a call whose request does not show all that it does, if plugins hook it. Without a hook

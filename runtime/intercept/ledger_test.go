@@ -123,7 +123,7 @@ func TestRestartOfTheProxy(t *testing.T) {
 	put(t, group, "memory.high", "max")
 	m := newNode(t, nil, withLedger(openLedger(t, dir)), func(o *intercept.Options) { o.Store, o.Cgroups = n.store, n.options.Cgroups })
 	m.store = n.store
-	m.options.Resync(t.Context())
+	resync(t.Context(), &m.options.Enforcer)
 	if idle, high := content(t, group, "cpu.idle"), content(t, group, "memory.high"); idle != "1" || high != "4096000" {
 		t.Errorf("after the restart cpu.idle is %s, memory.high is %s", idle, high)
 	}
@@ -162,7 +162,7 @@ func TestRecordsOfRemovedObjects(t *testing.T) {
 	}
 	n, _, _ = running(t)
 	n.options.Store = pods.NewStore()
-	n.options.Resync(t.Context())
+	resync(t.Context(), &n.options.Enforcer)
 	if all := n.options.Ledger.Objects(); len(all) != 1 {
 		t.Errorf("a pod that may be in the making was dropped: %v remain", all)
 	}
@@ -237,7 +237,7 @@ func TestNoWriteOfAValueThatIsThere(t *testing.T) {
 	m := n.with(func(o *intercept.Options) { o.Cgroups = n.options.Cgroups; withObserver(&events)(o) }, on(abi.PreUpdateContainerResources, write(abi.Container, "memory.high", "4096000")))
 	m.must(m.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}))
 	m.options.Scan(t.Context())
-	m.options.Resync(t.Context())
+	resync(t.Context(), &m.options.Enforcer)
 	after, err := os.Stat(filepath.Join(dir, "memory.high"))
 	n.must(err)
 	if told := observe.All[*observe.CgroupFileWritten](events.Take()); len(told) > 0 || !after.ModTime().Equal(before.ModTime()) {
@@ -479,7 +479,7 @@ func TestRepairAfterAReloadOfSystemd(t *testing.T) {
 	events.Take()
 	for range 7 {
 		put(t, dir, "memory.high", "777")
-		n.options.AfterReload(t.Context())
+		n.options.Repair(t.Context(), "a reload of systemd")
 	}
 	if again := observe.All[*observe.CgroupFileRepaired](events.Take()); len(again) != 7 || content(t, dir, "memory.high") != "4096000" {
 		t.Errorf("%d repairs after 7 reloads, memory.high is %s", len(again), content(t, dir, "memory.high"))

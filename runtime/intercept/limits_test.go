@@ -371,7 +371,7 @@ func TestPodLimitAfterARestart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	n, pod := raising(t, withLedger(openLedger(t, dir)))
 	m := newNode(t, nil, withLedger(openLedger(t, dir)), func(o *intercept.Options) { o.Store, o.Cgroups = n.store, n.options.Cgroups })
-	m.options.Resync(t.Context())
+	resync(t.Context(), &m.options.Enforcer)
 	m.wantCPU(pod, "max 100000", "after the restart")
 	m.withdraw("10-doubling")
 	m.must(m.queue.Drain(t.Context()))
@@ -390,7 +390,7 @@ func TestPodLimitStaysUntilTheStoreIsFilled(t *testing.T) {
 		m.options.Scan(t.Context())
 		m.wantCPU(pod, "max 100000", "after a scan "+when)
 		put(t, pod, "cpu.max", "50000 100000")
-		m.options.AfterReload(t.Context())
+		m.options.Repair(t.Context(), "a reload of systemd")
 		m.wantCPU(pod, "max 100000", "after a reload of systemd "+when)
 	}
 	scan("without a store")

@@ -72,14 +72,14 @@ func TestPodLimitStaysWhileAContainerIsKnownByAList(t *testing.T) {
 	m.list("c1", "c2")
 	m.describe("c2")
 	m.fill()
-	m.options.Resync(t.Context())
+	resync(t.Context(), &m.options.Enforcer)
 	m.wantCPU(pod, "max 100000", "while the container is known by a list")
 	if got := content(t, container, "cpu.max"); got != "100000 100000" {
 		t.Errorf("the container has cpu.max %q", got)
 	}
 	m.describe("c1")
 	m.fill()
-	m.options.Resync(t.Context())
+	resync(t.Context(), &m.options.Enforcer)
 	m.wantCPU(pod, "max 100000", "with the container's status")
 	m.backend.listed[0].State = runtimeapi.ContainerState_CONTAINER_EXITED
 	delete(m.backend.containers, "c1")

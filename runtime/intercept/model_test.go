@@ -285,6 +285,6 @@ func (w *modelWorld) reload() {
 			c.write(w.runtime, "pids.max", c.foreign["pids.max"])
 		}
 	}
-	w.options.AfterReload(w.t.Context())
+	w.options.Repair(w.t.Context(), "a reload of systemd")
 	w.drain()
 }

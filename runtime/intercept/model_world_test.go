@@ -281,7 +281,7 @@ func (w *modelWorld) connect() {
 	check(w.options.Store.Sync(w.t.Context(), w.runtime))
 	w.options.DropGone()
 	w.end()
-	w.options.Resync(w.t.Context())
+	resync(w.t.Context(), &w.options.Enforcer)
 	w.drain()
 	w.sweep()
 }

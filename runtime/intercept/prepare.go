@@ -139,7 +139,7 @@ func (c *call) container(ctx context.Context, id string) (pods.Container, bool) 
 	container, ok := c.Store.Container(id)
 	described := ok && !container.ByListAlone()
 	inTheWay := c.method.Effect == cri.Updates && c.Cgroups != nil
-	wanted := c.hooked() || inTheWay
+	wanted := c.Hooked || inTheWay
 	if described || c.unread || !wanted {
 		return container, ok
 	}
@@ -151,7 +151,7 @@ func (c *call) container(ctx context.Context, id string) (pods.Container, bool) 
 // podEvent is the same for a pod.
 func (c *call) podEvent(ctx context.Context, id string) *event {
 	pod, ok := c.Store.Pod(id)
-	if (!ok || pod.ByListAlone()) && c.hooked() {
+	if (!ok || pod.ByListAlone()) && c.Hooked {
 		pod, ok = c.pod(ctx, id)
 	}
 	if !ok {
@@ -159,8 +159,6 @@ func (c *call) podEvent(ctx context.Context, id string) *event {
 	}
 	return c.newEvent(crifield.PodOf(pod), nil)
 }
-
-func (c *call) hooked() bool { return c.Chain.Hooks()&c.method.Hooks() != 0 }
 
 // pod returns a pod of the store, or of the backend if the store lacks it or knows it by a list alone.
 func (c *call) pod(ctx context.Context, id string) (p pods.Pod, ok bool) {

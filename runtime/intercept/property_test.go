@@ -176,7 +176,7 @@ func (w *kernelWorld) open(before *node) {
 	opts = append(opts, withCgroups(w.fs), withLedger(openLedger(w.t, w.state)))
 	w.node = newNode(w.t, members, opts...)
 	if before != nil {
-		w.options.Resync(w.t.Context())
+		resync(w.t.Context(), &w.options.Enforcer)
 	}
 }
 

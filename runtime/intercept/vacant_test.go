@@ -99,7 +99,7 @@ func TestRecordOfAPodEndsWithItsCgroup(t *testing.T) {
 			m := n.with(withCgroups(n.options.Cgroups))
 			m.runSandbox("pod2")
 		},
-		"at a start": func(n *node) { n.options.Resync(n.t.Context()) },
+		"at a start": func(n *node) { resync(n.t.Context(), &n.options.Enforcer) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, _, dir := highOfPod(t)
@@ -132,7 +132,7 @@ func TestRecordOfAPodWithoutASandboxAfterARestart(t *testing.T) {
 	n.runSandbox("pod1")
 	m := newNode(t, nil, withCgroups(fs), withLedger(openLedger(t, state)))
 	put(t, dir, "memory.high", "777")
-	m.options.Resync(t.Context())
+	resync(t.Context(), &m.options.Enforcer)
 	if got := content(t, dir, "memory.high"); got != "777" || m.kubelets() != "max" {
 		t.Errorf("memory.high is %s, kubelet's is %s", got, m.kubelets())
 	}
@@ -150,7 +150,7 @@ func TestPodWhoseNextSandboxWasMadeByABypassedCall(t *testing.T) {
 	n.runSandbox("pod1")
 	n.removeSandbox("pod1")
 	n.options.Store.Observe(nil, &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod2"})
-	n.options.Resync(t.Context())
+	resync(t.Context(), &n.options.Enforcer)
 	put(t, dir, "memory.high", "777")
 	n.options.Scan(t.Context())
 	if got := content(t, dir, "memory.high"); got != "8192000" {
@@ -204,7 +204,7 @@ func TestRecordOfAContainerWhosePodHasAnotherName(t *testing.T) {
 	n.store.Observe(nil, &runtimeapi.RunPodSandboxRequest{Config: config}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
 	for range 2 {
 		n.options.Ledger = openLedger(t, state)
-		n.options.Resync(t.Context())
+		resync(t.Context(), &n.options.Enforcer)
 		if l := n.options.Ledger; !l.Record(now).Has() || l.Record(old).Has() {
 			t.Fatalf("the records are those of %v, want %v", l.Objects(), now)
 		}

@@ -24,7 +24,7 @@ func (r *Reconciler) scanFiles(ctx context.Context) {
 			scan++
 			r.systemd.Retry(ctx)
 		case <-r.reloaded:
-			r.Enforcer().AfterReload(ctx)
+			r.Enforcer().Repair(ctx, "a reload of systemd")
 		case <-ctx.Done():
 			return
 		}
@@ -59,8 +59,8 @@ func (r *Reconciler) Fill(ctx context.Context) {
 	r.Backend.Describe(ctx)
 	if !r.Backend.Behind() && r.Following.Load() {
 		r.Enforcer().DropGone()
-		r.endWishes(ctx) // before Resync would write their values again
-		r.Enforcer().Resync(ctx)
+		r.endWishes(ctx) // before Repair would write their values again
+		r.Enforcer().Repair(ctx, "a new connection to the container runtime")
 	}
 }
 
