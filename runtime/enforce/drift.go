@@ -42,6 +42,3 @@ func (d *Drift) overwritten(found string, failed bool, why Why) (fight bool) {
 	}
 	return d.Fight
 }
-
-// forgive has the file written again.
-func (d *Drift) forgive() { d.Fight, d.row = false, 0 }

@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -10,7 +11,6 @@ import (
 // Fields are those of the ABI, each value as text.
 type Update struct {
 	Kubelet map[Target]string // what kubelet asked for; empty if kubelet did not ask
-	Before  map[Target]string // what the runtime had before
 	Asked   []Asked           // what plugins asked for
 	At      time.Time         // when the update began; what plugins asked for since stays. Zero: nothing does
 	Sent    map[Target]string // what the runtime was sent
@@ -35,13 +35,7 @@ func (r Record) Updated(u Update) {
 			continue
 		}
 		v := o.value(a.Target)
-		if v.Kubelet == nil {
-			if value, ok := u.Kubelet[a.Target]; ok {
-				v.Kubelet = &value
-			} else if value, ok := u.Before[a.Target]; ok {
-				v.Kubelet = &value
-			}
-		}
+		v.Kubelet = cmp.Or(v.Kubelet, a.Has)
 		v.ask(a.Wish)
 	}
 	for t, value := range u.Sent {
@@ -56,17 +50,14 @@ func (r Record) Updated(u Update) {
 // Sending notes, and saves, what the runtime is about to be sent of an object, which it may have taken also if no answer comes. A
 // plugin may withdraw its wish before there is one.
 func (r Record) Sending(values map[Target]string) {
-	r.l.mu.Lock()
-	defer r.l.mu.Unlock()
-	o, save := r.l.find(r.id), false
-	for t, value := range values {
-		if o != nil && o.values[t] != nil {
-			save = o.values[t].sending(value) || save
+	r.change(func(o *object) (changed bool) {
+		for t, value := range values {
+			if v := o.values[t]; v != nil {
+				changed = v.sending(value) || changed
+			}
 		}
-	}
-	if save {
-		r.l.changed(r.id)
-	}
+		return changed
+	})
 }
 
 // sending reports whether the value is another one than the runtime has.
@@ -103,61 +94,46 @@ func (v *Value) hear(t Target, value string, asked []Asked, began time.Time) {
 // accepted. One that the file shows because the host wrote it is kubelet's, too. Each file has the
 // values that its may be.
 func (r Record) Named(files map[string][]string, kernel Kernel) {
-	r.l.mu.Lock()
-	defer r.l.mu.Unlock()
-	o := r.l.find(r.id)
-	if o == nil {
-		return
-	}
-	for file, values := range files {
-		v := o.values[File(file)]
-		if v == nil || v.Read == "" || !slices.ContainsFunc(values, func(value string) bool { return kernel.Holds(file, value, v.Read) }) {
-			continue
+	r.change(func(o *object) (changed bool) {
+		for file, values := range files {
+			v := o.values[File(file)]
+			if v != nil && v.Read != "" && slices.ContainsFunc(values, func(value string) bool { return kernel.Holds(file, value, v.Read) }) {
+				changed = v.isKubelets(v.Read, kernel.Exact(file, "")) || changed
+			}
 		}
-		if v.isKubelets(v.Read, kernel.Exact(file, "")) {
-			r.l.changed(r.id)
-		}
-	}
+		return changed
+	})
 }
 
 // Reread notes what the kernel holds exactly of a file, after an update of the object may have
 // written it. With named the update did: it named the value.
 func (r Record) Reread(file string, named bool, kernel Kernel) {
-	r.l.mu.Lock()
-	defer r.l.mu.Unlock()
-	o := r.l.find(r.id)
-	if o == nil || o.values[File(file)] == nil {
-		return
-	}
-	v := o.values[File(file)]
-	known := v.Exact
-	if named {
-		known = ""
-	}
-	if exact := kernel.Exact(file, known); v.Exact != "" && exact != "" && exact != v.Exact {
-		v.Exact = exact
-		r.l.changed(r.id)
-	}
+	r.change(func(o *object) (changed bool) {
+		v := o.values[File(file)]
+		if v == nil || v.Exact == "" {
+			return false
+		}
+		known := v.Exact
+		if named {
+			known = ""
+		}
+		exact := cmp.Or(kernel.Exact(file, known), v.Exact)
+		changed, v.Exact = exact != v.Exact, exact
+		return changed
+	})
 }
 
 // Resets returns the fields of which the runtime has another value than it should, and that
 // value: the plugin's that asked first, or kubelet's if no plugin wants the field.
-func (r Record) Resets() (due map[Target]string) {
-	r.l.mu.Lock()
-	defer r.l.mu.Unlock()
-	o := r.l.find(r.id)
-	if o == nil {
-		return nil
-	}
-	for t, v := range o.values {
-		if _, file := t.File(); file || !v.unsent() {
-			continue
+func (r Record) Resets() map[Target]string {
+	due := map[Target]string{}
+	r.with(func(o *object) {
+		for t, v := range o.values {
+			if _, file := t.File(); !file && v.unsent() {
+				due[t], _ = v.reset()
+			}
 		}
-		if due == nil {
-			due = map[Target]string{}
-		}
-		due[t], _ = v.reset()
-	}
+	})
 	return due
 }
 
@@ -197,20 +173,14 @@ func (r Record) Lost(t Target, value string) {
 // that is another reason than the last one. Numbers do not count: they may be the time of the
 // error, or the memory in use.
 func (r Record) NotReset(fields []Target, err error) (news bool) {
-	r.l.mu.Lock()
-	defer r.l.mu.Unlock()
-	o := r.l.find(r.id)
-	if o == nil {
-		return false
-	}
-	for _, t := range fields {
-		if v := o.values[t]; v != nil && (v.Failed == nil || !sameReason(v.Failed.Reason, err.Error())) {
-			v.Failed, news = &Failure{Reason: err.Error()}, true
+	r.change(func(o *object) bool {
+		for _, t := range fields {
+			if v := o.values[t]; v != nil && (v.Failed == nil || !sameReason(v.Failed.Reason, err.Error())) {
+				v.Failed, news = &Failure{Reason: err.Error()}, true
+			}
 		}
-	}
-	if news {
-		r.l.changed(r.id)
-	}
+		return news
+	})
 	return news
 }
 

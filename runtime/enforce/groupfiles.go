@@ -24,9 +24,6 @@ func (g groupFiles) get(file string) string {
 	return held
 }
 
-// Same implements Kernel.
-func (g groupFiles) Same(file string) string { return rules.OtherView(file) }
-
 // Holds implements Kernel.
 func (g groupFiles) Holds(file, value, held string) bool {
 	return rules.Set(g.Version()).Holds(file, value, held)

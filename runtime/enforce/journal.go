@@ -41,10 +41,9 @@ type line struct {
 	Values    map[Target]*Value `json:"values,omitempty"`
 }
 
-// text is the line of an object as it was saved last, without its end. It is kept, so that no change waits long for a journal that is
-// written anew.
-func (r Record) text() (text []byte, err error) {
-	id, o := r.id, r.l.find(r.id)
+// line is the line of an object, or of one that has no record, without its end. It is kept, so that no change waits long for a journal
+// that is written anew.
+func (o *object) line(id ID) (text []byte, err error) {
 	if o == nil {
 		return json.Marshal(line{Version: stateVersion, Pod: id.Pod, Container: id.Container})
 	}
@@ -62,11 +61,9 @@ func (l *Ledger) texts() iter.Seq2[[]byte, error] {
 				return
 			}
 		}
-		for uid, p := range l.pods {
-			for container := range p.objects {
-				if !yield(l.Record(ID{uid, container}).text()) {
-					return
-				}
+		for id, o := range l.objects() {
+			if !yield(o.line(id)) {
+				return
 			}
 		}
 	}
@@ -92,7 +89,7 @@ func (l *Ledger) append(ids []ID) bool {
 	}
 	var lines []byte
 	for _, id := range ids {
-		text, err := l.Record(id).text()
+		text, err := l.find(id).line(id)
 		if err != nil {
 			return false
 		}

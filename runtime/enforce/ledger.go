@@ -2,6 +2,7 @@ package enforce
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -118,9 +119,8 @@ func NewLedger() *Ledger {
 type Asked struct {
 	Target Target
 	Wish
-	Same Target // another name for the same value; a wish of the plugin for that ends. Empty: there is none
-	Sent bool   // it is a field, and the runtime is about to be sent the value
-	Ends bool   // the plugin has withdrawn its wish, which has no value then
+	Sent bool // it is a field, and the runtime is about to be sent the value
+	Ends bool // the plugin has withdrawn its wish, which has no value then
 	// Has is what the runtime has of a field, which is kubelet's value if that is not known. nil: that is known, or
 	// it is a file.
 	Has *string
@@ -137,15 +137,12 @@ type formerly struct {
 func (l *Ledger) Withdraw(end func(ID, Target, Wish) bool) (of []ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for uid, p := range l.pods {
-		for container, o := range p.objects {
-			id := ID{uid, container}
-			if o.withdraw(func(t Target, w Wish) bool {
-				return (container != "" || !w.Raises) && end(id, t, w) // see Lift
-			}) {
-				o.called = true
-				of = append(of, id)
-			}
+	for id, o := range l.objects() {
+		if o.withdraw(func(t Target, w Wish) bool {
+			return (id.Container != "" || !w.Raises) && end(id, t, w) // see Lift
+		}) {
+			o.called = true
+			of = append(of, id)
 		}
 	}
 	slices.SortFunc(of, ID.compare)
@@ -157,13 +154,11 @@ func (l *Ledger) Withdraw(end func(ID, Target, Wish) bool) (of []ID) {
 func (l *Ledger) Wishes(each func(ID, Target, Wish)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for uid, p := range l.pods {
-		for container, o := range p.objects {
-			for t, v := range o.values {
-				for _, w := range v.Wishes {
-					if container != "" || !w.Raises {
-						each(ID{uid, container}, t, w)
-					}
+	for id, o := range l.objects() {
+		for t, v := range o.values {
+			for _, w := range v.Wishes {
+				if id.Container != "" || !w.Raises {
+					each(id, t, w)
 				}
 			}
 		}
@@ -175,6 +170,19 @@ func (id ID) compare(other ID) int {
 }
 
 // The methods below need the lock.
+
+// objects are those that have records.
+func (l *Ledger) objects() iter.Seq2[ID, *object] {
+	return func(yield func(ID, *object) bool) {
+		for uid, p := range l.pods {
+			for container, o := range p.objects {
+				if !yield(ID{uid, container}, o) {
+					return
+				}
+			}
+		}
+	}
+}
 
 func (l *Ledger) find(id ID) *object {
 	if p := l.pods[id.Pod]; p != nil {
@@ -191,13 +199,11 @@ func (l *Ledger) object(id ID) *object {
 	}
 	o := p.objects[id.Container]
 	if o == nil {
-		o = newObject()
+		o = &object{values: map[Target]*Value{}, busy: make(chan struct{}, 1)}
 		p.objects[id.Container] = o
 	}
 	return o
 }
-
-func newObject() *object { return &object{values: map[Target]*Value{}, busy: make(chan struct{}, 1)} }
 
 func (o *object) value(t Target) *Value {
 	v := o.values[t]
@@ -229,8 +235,12 @@ func (l *Ledger) prune(id ID) {
 	p, o := l.pods[id.Pod], l.find(id)
 	if delete(p.raising, id.Container); o == nil || len(o.values) == 0 {
 		delete(p.objects, id.Container)
-	} else if id.Container != "" && o.mayRaise() {
-		p.raising[id.Container] = true
+	} else if id.Container != "" {
+		for _, v := range o.values {
+			if v.mayRaise() {
+				p.raising[id.Container] = true
+			}
+		}
 	}
 	if len(p.objects) == 0 {
 		delete(l.pods, id.Pod)

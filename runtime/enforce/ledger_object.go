@@ -69,10 +69,8 @@ func (l *Ledger) vacate(id ID, live func(ID) bool, exists func(group string) boo
 func (l *Ledger) Objects() (all []ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for uid, p := range l.pods {
-		for container := range p.objects {
-			all = append(all, ID{uid, container})
-		}
+	for id := range l.objects() {
+		all = append(all, id)
 	}
 	slices.SortFunc(all, ID.compare)
 	return all
@@ -82,12 +80,10 @@ func (l *Ledger) Objects() (all []ID) {
 func (l *Ledger) Len() (objects, values int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, p := range l.pods {
-		objects += len(p.objects)
-		for _, o := range p.objects {
-			for _, v := range o.values {
-				values += min(len(v.Wishes), 1)
-			}
+	for _, o := range l.objects() {
+		objects++
+		for _, v := range o.values {
+			values += min(len(v.Wishes), 1)
 		}
 	}
 	return objects, values
@@ -99,13 +95,11 @@ func (l *Ledger) NotHeld() map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := map[string]int{}
-	for _, p := range l.pods {
-		for _, o := range p.objects {
-			for _, v := range o.values {
-				if v.Drift.Fight || v.Failed != nil {
-					plugin, _ := v.owner()
-					all[plugin]++
-				}
+	for _, o := range l.objects() {
+		for _, v := range o.values {
+			if v.Drift.Fight || v.Failed != nil {
+				plugin, _ := v.owner()
+				all[plugin]++
 			}
 		}
 	}
@@ -118,15 +112,14 @@ func (l *Ledger) Find(container string) (found ID, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0
-	for uid, p := range l.pods {
-		for id := range p.objects {
-			if id == container && id != "" {
-				return ID{uid, id}, true
-			}
-			if container != "" && strings.HasPrefix(id, container) {
-				found = ID{uid, id}
-				n++
-			}
+	for id := range l.objects() {
+		switch {
+		case container == "":
+		case id.Container == container:
+			return id, true
+		case strings.HasPrefix(id.Container, container):
+			found = id
+			n++
 		}
 	}
 	return found, n == 1

@@ -28,7 +28,6 @@ type plain struct{ fit func() string }
 
 func (plain) FitUndo(_, kubelet string) string { return kubelet }
 func (plain) Exact(string, string) string      { return "" }
-func (plain) Same(string) string               { return "" }
 
 func (k plain) Fit(_, value string) string {
 	if k.fit != nil {
@@ -279,8 +278,8 @@ func TestRevert(t *testing.T) {
 }
 
 func TestFieldWishEndsWithAnotherValueOfKubelet(t *testing.T) {
-	l, quota := enforce.NewLedger(), enforce.Field("cpu_quota")
-	asked := []enforce.Asked{{Target: quota, Wish: enforce.Wish{Plugin: "10-a", Value: "200"}}}
+	l, quota, first := enforce.NewLedger(), enforce.Field("cpu_quota"), "100"
+	asked := []enforce.Asked{{Target: quota, Wish: enforce.Wish{Plugin: "10-a", Value: "200"}, Has: &first}}
 	kubelet := func(v string) map[enforce.Target]string { return map[enforce.Target]string{quota: v} }
 	l.Record(c1).Updated(enforce.Update{Kubelet: kubelet("100"), Asked: asked, Sent: kubelet("200")})
 	l.Record(c1).Updated(enforce.Update{Kubelet: kubelet("100"), Sent: kubelet("200")})
@@ -298,12 +297,12 @@ func TestFieldWishEndsWithAnotherValueOfKubelet(t *testing.T) {
 }
 
 func TestFieldIsResetWhenNoPluginWantsIt(t *testing.T) {
-	l, quota := enforce.NewLedger(), enforce.Field("cpu_quota")
+	l, quota, kubelet := enforce.NewLedger(), enforce.Field("cpu_quota"), "100"
 	l.Record(c1).Updated(enforce.Update{
-		Before: map[enforce.Target]string{quota: "100"}, Sent: map[enforce.Target]string{quota: "200"},
-		Asked: []enforce.Asked{{Target: quota, Wish: enforce.Wish{Plugin: "10-a", Value: "200"}}},
+		Asked: []enforce.Asked{{Target: quota, Wish: enforce.Wish{Plugin: "10-a", Value: "200"}, Has: &kubelet}},
+		Sent:  map[enforce.Target]string{quota: "200"},
 	})
-	if r := l.Record(c1).Resets(); r != nil {
+	if r := l.Record(c1).Resets(); len(r) > 0 {
 		t.Errorf("%v is reset while a plugin wants it", r)
 	}
 	l.Withdraw(func(enforce.ID, enforce.Target, enforce.Wish) bool { return true })
@@ -428,10 +427,12 @@ func benchmarkChange(b *testing.B, containers int) {
 	create := func(container string) enforce.ID {
 		id := enforce.ID{Pod: "u1", Container: container}
 		asked := []enforce.Asked{wish("10-a", "", "50000"), wish("10-a", "", "100000")}
+		kubelet := "0"
 		asked[0].Target, asked[1].Target = quota, period
+		asked[0].Has, asked[1].Has = &kubelet, &kubelet
 		sent := map[enforce.Target]string{quota: "50000", period: "100000", enforce.Field("cpu_shares"): "2"}
-		l.Record(id).Updated(enforce.Update{Asked: asked, Sent: sent, Before: map[enforce.Target]string{quota: "0", period: "0"}})
-		if len(l.Raised("u1")) > 0 || len(l.Lifted("u1")) > 0 {
+		l.Record(id).Updated(enforce.Update{Asked: asked, Sent: sent})
+		if len(l.Raised("u1")) > 0 || len(l.Record(enforce.ID{Pod: "u1"}).Lifted()) > 0 {
 			b.Fatal("limits of the pod are lifted")
 		}
 		return id

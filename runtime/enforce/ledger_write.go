@@ -58,9 +58,6 @@ type Kernel interface {
 	// Exact returns what the kernel holds in a form that loses nothing, of a file that shows it
 	// rounded; "" of other files. known, if not empty, counts where the kernel has forgotten it.
 	Exact(file, known string) string
-	// Same returns the file that is another name for the same value of the kernel; "" if there is
-	// none.
-	Same(file string) string
 	// Holds reports whether a file that shows held has the value already: the kernel may round
 	// it, and write it in another form.
 	Holds(file, value, held string) bool
@@ -69,19 +66,14 @@ type Kernel interface {
 // Files returns the names of an object's cgroup files that hold, or should hold, a value which
 // the host writes. They are sorted.
 func (r Record) Files() (names []string) {
-	r.l.mu.Lock()
-	defer r.l.mu.Unlock()
-	o := r.l.find(r.id)
-	if o == nil {
-		return nil
-	}
-	for t, v := range o.values {
-		if name, ok := t.File(); ok {
-			if _, _, due := v.wanted(); due {
+	r.with(func(o *object) {
+		for t, v := range o.values {
+			name, file := t.File()
+			if _, _, due := v.wanted(); file && due {
 				names = append(names, name)
 			}
 		}
-	}
+	})
 	slices.Sort(names)
 	return names
 }
@@ -108,43 +100,33 @@ func (r Record) Lock(ctx context.Context) (unlock func(), ok bool) {
 // Begin. A value that is not the host's is kubelet's from now on. What is about to be written is
 // saved before Begin returns. The caller has locked the object, and then calls End.
 func (r Record) Begin(held Held, why Why, kernel Kernel) (due []Write) {
-	r.l.mu.Lock()
-	defer r.l.mu.Unlock()
-	o := r.l.find(r.id)
-	if o == nil {
-		return nil
-	}
-	save := false
-	for t, v := range o.values {
-		file, ok := t.File()
-		if !ok {
-			continue
-		}
-		if v.unwritten() && o.undoing(kernel.Same(file)) {
-			continue // kubelet's value shows when that is undone
-		}
-		found, known := held[file]
-		w, next, changed := v.decide(file, found, known, why, kernel)
-		*v, save = next, save || changed
-		if w.Kind == Fight {
-			w.Cause, v.Drift.Cause = o.cause, o.cause
-		} else if why != Scan { // a scan has no cause
-			w.Cause = o.cause
-		}
-		if w.Kind != 0 {
-			due = append(due, w)
-		}
-		if value, undo, _ := v.wanted(); undo && known && found == value {
-			if v.exactly(file, kernel) {
-				delete(o.values, t)
-				save = true
+	r.change(func(o *object) (save bool) {
+		for t, v := range o.values {
+			file, ok := t.File()
+			if !ok || v.unwritten() && o.undoing(t.same()) { // kubelet's value shows when that is undone
+				continue
 			}
+			found, known := held[file]
+			w, next, changed := v.decide(file, found, known, why, kernel)
+			*v, save = next, save || changed
+			if w.Kind == Fight {
+				w.Cause, v.Drift.Cause = o.cause, o.cause
+			} else if why != Scan { // a scan has no cause
+				w.Cause = o.cause
+			}
+			if w.Kind != 0 {
+				due = append(due, w)
+			}
+			if value, undo, _ := v.wanted(); undo && known && found == value {
+				if v.exactly(file, kernel) {
+					delete(o.values, t)
+					save = true
+				}
+			}
+			o.dropUnused(t) // a value that became kubelet's own needs no undo
 		}
-		o.dropUnused(t) // a value that became kubelet's own needs no undo
-	}
-	if save {
-		r.l.changed(r.id)
-	}
+		return save
+	})
 	slices.SortFunc(due, func(a, b Write) int { return strings.Compare(a.File, b.File) })
 	return due
 }
@@ -235,28 +217,21 @@ type Done struct {
 
 // End notes the outcome of writes. One that has failed is due again with the next scan.
 func (r Record) End(done []Done) {
-	r.l.mu.Lock()
-	defer r.l.mu.Unlock()
-	o := r.l.find(r.id)
-	if o == nil {
-		return
-	}
-	save := false
-	for i := range done {
-		d := &done[i]
-		t := File(d.File)
-		if v := o.values[t]; v != nil && d.Kind != Fight {
-			save = v.end(d) || save
-			undone := d.Kind == Undo && d.Err == nil
-			if undone && len(v.Wishes) == 0 && d.Value == *v.Kubelet {
-				delete(o.values, t)
-				save = true
+	r.change(func(o *object) (save bool) {
+		for i := range done {
+			d := &done[i]
+			t := File(d.File)
+			if v := o.values[t]; v != nil && d.Kind != Fight {
+				save = v.end(d) || save
+				undone := d.Kind == Undo && d.Err == nil
+				if undone && len(v.Wishes) == 0 && d.Value == *v.Kubelet {
+					delete(o.values, t)
+					save = true
+				}
 			}
 		}
-	}
-	if save {
-		r.l.changed(r.id)
-	}
+		return save
+	})
 }
 
 // end reports whether the journal has to say more than it does: it has the value that was

@@ -27,16 +27,7 @@ func (l *Ledger) Raised(uid string) (all []Raised) {
 	return all
 }
 
-// mayRaise tells the few objects that Raised has to look at from the many that it need not.
-func (o *object) mayRaise() bool {
-	for _, v := range o.values {
-		if v.mayRaise() {
-			return true
-		}
-	}
-	return false
-}
-
+// mayRaise tells the few values that Raised has to look at from the many that it need not.
 func (v *Value) mayRaise() bool {
 	return slices.ContainsFunc(v.Wishes, func(w Wish) bool { return w.Raises })
 }
@@ -56,18 +47,14 @@ func (v *Value) effective(t Target) (w Wish) {
 }
 
 // Lifted returns the files of a pod's limits that are lifted.
-func (l *Ledger) Lifted(uid string) (files []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.find(ID{Pod: uid})
-	if o == nil {
-		return nil
-	}
-	for t, v := range o.values {
-		if file, ok := t.File(); ok && v.mayRaise() {
-			files = append(files, file)
+func (r Record) Lifted() (files []string) {
+	r.with(func(o *object) {
+		for t, v := range o.values {
+			if file, ok := t.File(); ok && v.mayRaise() {
+				files = append(files, file)
+			}
 		}
-	}
+	})
 	return files
 }
 

@@ -20,7 +20,7 @@ import (
 // higher one, and has kubelet's back afterwards. The kernel takes a container's limit above its pod's,
 // so that it does not matter which of the two is written first.
 func (e *Enforcer) Lift(ctx context.Context, uid string) Queued {
-	if len(e.Ledger.Raised(uid)) == 0 && len(e.Ledger.Lifted(uid)) == 0 {
+	if len(e.Ledger.Raised(uid)) == 0 && len(e.Ledger.Record(ID{Pod: uid}).Lifted()) == 0 {
 		return nil
 	}
 	return e.queue(ctx, []ID{{Pod: uid}}, "a change of a container's limit")
@@ -36,7 +36,7 @@ type podLimits struct {
 // While the store lacks one of the containers, as before it is filled, or knows it by a
 // list alone, what limits kubelet gave it is not known: all stays as it is.
 func (p podLimits) decide(ctx context.Context) {
-	raised, lifted := p.Ledger.Raised(p.uid), p.Ledger.Lifted(p.uid)
+	raised, lifted := p.Ledger.Raised(p.uid), p.Ledger.Record(ID{Pod: p.uid}).Lifted()
 	nothing := len(raised) == 0 && len(lifted) == 0
 	if nothing || p.Cgroups.Version() != 2 {
 		return
@@ -132,7 +132,7 @@ func (p podLimits) own(ctx context.Context, container string) (all []ownLimit) {
 	if len(raised) == 0 {
 		return nil
 	}
-	lifted := p.Ledger.Lifted(p.uid)
+	lifted := p.Ledger.Record(ID{Pod: p.uid}).Lifted()
 	for _, file := range []string{rules.CPUMax, rules.MemoryMax} {
 		pod := p.kubelets(ctx, file)
 		if wish := p.lift(file, pod, raised); wish.Plugin != "" && !slices.Contains(lifted, file) {

@@ -74,8 +74,8 @@ func TestMoveToANameThatHasARecord(t *testing.T) {
 // The same of a field. A later value of kubelet ends the wishes of plugins that do not repeat theirs.
 func TestMoveOfFieldsToANameThatHasARecord(t *testing.T) {
 	quota := enforce.Field("cpu_quota")
-	asked := func(plugin, value string) []enforce.Asked {
-		return []enforce.Asked{{Target: quota, Wish: enforce.Wish{Plugin: plugin, Value: value}}}
+	asked := func(plugin, value, kubelet string) []enforce.Asked {
+		return []enforce.Asked{{Target: quota, Wish: enforce.Wish{Plugin: plugin, Value: value}, Has: &kubelet}}
 	}
 	old, now := enforce.ID{Pod: "unnamed-x", Container: "c1"}, enforce.ID{Pod: "happy_bell", Container: "c1"}
 	for name, test := range map[string]struct{ kubelet, owner string }{
@@ -85,8 +85,8 @@ func TestMoveOfFieldsToANameThatHasARecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := enforce.NewLedger()
-			l.Record(old).Updated(enforce.Update{Kubelet: map[enforce.Target]string{quota: "50"}, Asked: append(asked("20-b", "100"), asked("10-a", "60")...), Sent: map[enforce.Target]string{quota: "100"}})
-			l.Record(now).Updated(enforce.Update{Kubelet: map[enforce.Target]string{quota: test.kubelet}, Asked: asked("10-a", "80"), Sent: map[enforce.Target]string{quota: "80"}})
+			l.Record(old).Updated(enforce.Update{Kubelet: map[enforce.Target]string{quota: "50"}, Asked: append(asked("20-b", "100", "50"), asked("10-a", "60", "50")...), Sent: map[enforce.Target]string{quota: "100"}})
+			l.Record(now).Updated(enforce.Update{Kubelet: map[enforce.Target]string{quota: test.kubelet}, Asked: asked("10-a", "80", test.kubelet), Sent: map[enforce.Target]string{quota: "80"}})
 			l.Record(old).Move(now.Pod)
 			if w, _ := l.Record(now).Owner(quota); w.Plugin != test.owner {
 				t.Errorf("the first wish is %+v, want that of %s", w, test.owner)

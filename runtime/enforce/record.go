@@ -23,24 +23,32 @@ func (r Record) with(do func(o *object)) {
 	}
 }
 
+// change is with, and saves what do says to have changed.
+func (r Record) change(do func(o *object) (changed bool)) {
+	r.with(func(o *object) {
+		if do(o) {
+			r.l.changed(r.id)
+		}
+	})
+}
+
 // Move gives the record of a container to another pod: the ledger's name of its pod has changed.
 // A record that the container has there already is of later calls, and joined with it.
 func (r Record) Move(pod string) {
-	r.l.mu.Lock()
-	defer r.l.mu.Unlock()
-	o := r.l.find(r.id)
-	if o == nil || pod == r.id.Pod {
+	if pod == r.id.Pod {
 		return
 	}
-	to := ID{pod, r.id.Container}
-	if later := r.l.find(to); later != nil {
-		later.join(o)
-	} else {
-		r.l.object(to)
-		r.l.pods[pod].objects[r.id.Container] = o
-	}
-	delete(r.l.pods[r.id.Pod].objects, r.id.Container)
-	r.l.changed(to, r.id) // in this order: a proxy that is killed meanwhile has the record twice, and moves it again
+	r.with(func(o *object) {
+		to := ID{pod, r.id.Container}
+		if later := r.l.find(to); later != nil {
+			later.join(o)
+		} else {
+			r.l.object(to)
+			r.l.pods[pod].objects[r.id.Container] = o
+		}
+		delete(r.l.pods[r.id.Pod].objects, r.id.Container)
+		r.l.changed(to, r.id) // in this order: a proxy that is killed meanwhile has the record twice, and moves it again
+	})
 }
 
 // Vacate notes that the last sandbox of a pod is gone, and drops the records of its containers
@@ -137,7 +145,7 @@ func (r Record) Ask(asked ...Asked) (revert func()) {
 			former[i].wish, former[i].place = o.end(a.Target, a.Plugin)
 			continue
 		}
-		former[i].same, _ = o.end(a.Same, a.Plugin)
+		former[i].same, _ = o.end(a.Target.same(), a.Plugin)
 		v := o.value(a.Target)
 		if a.Has != nil && v.Kubelet == nil {
 			v.Kubelet, v.Last = a.Has, *a.Has
@@ -148,31 +156,29 @@ func (r Record) Ask(asked ...Asked) (revert func()) {
 		}
 	}
 	r.l.changed(r.id)
-	return func() { r.revert(asked, former) }
-}
-
-func (r Record) revert(asked []Asked, former []formerly) {
-	r.l.mu.Lock()
-	defer r.l.mu.Unlock()
-	o := r.l.object(r.id) // a wish that was withdrawn may have been all that there was
-	o.called = true
-	for i, a := range slices.Backward(asked) {
-		if a.Ends {
-			if former[i].wish != nil {
-				o.value(a.Target).restore(*former[i].wish, former[i].place)
+	return func() {
+		r.l.mu.Lock()
+		defer r.l.mu.Unlock()
+		o := r.l.object(r.id) // a wish that was withdrawn may have been all that there was
+		o.called = true
+		for i, a := range slices.Backward(asked) {
+			if a.Ends {
+				if former[i].wish != nil {
+					o.value(a.Target).restore(*former[i].wish, former[i].place)
+				}
+				continue
 			}
-			continue
+			v := o.values[a.Target]
+			if v != nil && v.revert(a.Wish, former[i].wish) && former[i].same != nil {
+				o.value(a.Target.same()).ask(*former[i].same)
+			}
+			if v != nil && a.Sent {
+				v.Writing = ""
+			}
+			o.dropUnused(a.Target)
 		}
-		v := o.values[a.Target]
-		if v != nil && v.revert(a.Wish, former[i].wish) && former[i].same != nil {
-			o.value(a.Same).ask(*former[i].same)
-		}
-		if v != nil && a.Sent {
-			v.Writing = ""
-		}
-		o.dropUnused(a.Target)
+		r.l.changed(r.id)
 	}
-	r.l.changed(r.id)
 }
 
 // Owner returns the wish that holds for a target; false if no plugin has one. With of it is that among the plugins for which

@@ -17,10 +17,6 @@ func (k *weighted) held() enforce.Held {
 	return enforce.Held{"cpu.weight": strconv.Itoa(k.weight), "cpu.weight.nice": strconv.Itoa((100 - k.weight) / 10)}
 }
 
-func (k *weighted) Same(file string) string {
-	return map[string]string{"cpu.weight": "cpu.weight.nice", "cpu.weight.nice": "cpu.weight"}[file]
-}
-
 func (k *weighted) Exact(file, _ string) string {
 	if file == "cpu.weight.nice" {
 		return strconv.Itoa(k.weight)
@@ -50,21 +46,15 @@ func (k *weighted) carry(l *enforce.Ledger) {
 	}
 }
 
-func sameWish(plugin, file, value string) enforce.Asked {
-	a := wish(plugin, file, value)
-	a.Same = enforce.File(new(weighted).Same(file))
-	return a
-}
-
 // The last wish of a plugin for a value of two names holds, by whichever name. kubelet's value
 // comes back exactly.
 func TestOneValueOfTwoNames(t *testing.T) {
 	for name, order := range map[string][]enforce.Asked{
-		"nice last":       {sameWish("10-a", "cpu.weight", "200"), sameWish("10-a", "cpu.weight.nice", "5")},
-		"weight last":     {sameWish("10-a", "cpu.weight.nice", "5"), sameWish("10-a", "cpu.weight", "200")},
-		"there and back":  {sameWish("10-a", "cpu.weight.nice", "5"), sameWish("10-a", "cpu.weight", "200"), sameWish("10-a", "cpu.weight.nice", "7")},
-		"nice by itself":  {sameWish("10-a", "cpu.weight.nice", "5")},
-		"the same weight": {sameWish("10-a", "cpu.weight.nice", "5"), sameWish("10-a", "cpu.weight", "59")},
+		"nice last":       {wish("10-a", "cpu.weight", "200"), wish("10-a", "cpu.weight.nice", "5")},
+		"weight last":     {wish("10-a", "cpu.weight.nice", "5"), wish("10-a", "cpu.weight", "200")},
+		"there and back":  {wish("10-a", "cpu.weight.nice", "5"), wish("10-a", "cpu.weight", "200"), wish("10-a", "cpu.weight.nice", "7")},
+		"nice by itself":  {wish("10-a", "cpu.weight.nice", "5")},
+		"the same weight": {wish("10-a", "cpu.weight.nice", "5"), wish("10-a", "cpu.weight", "59")},
 	} {
 		for _, atOnce := range []bool{false, true} {
 			l, k := enforce.NewLedger(), &weighted{weight: 59}
@@ -95,7 +85,7 @@ func TestOneValueOfTwoNames(t *testing.T) {
 // kubelet's next value may be another one that the file shows in the same way.
 func TestExactValueOfALaterUpdate(t *testing.T) {
 	l, k := enforce.NewLedger(), &weighted{weight: 59}
-	l.Record(c1).Ask(sameWish("10-a", "cpu.weight.nice", "5"))
+	l.Record(c1).Ask(wish("10-a", "cpu.weight.nice", "5"))
 	k.carry(l)
 	k.weight = 58
 	k.carry(l)
@@ -110,7 +100,7 @@ func TestExactValueAfterAPluginSetBackWhatItRead(t *testing.T) {
 	l, k := enforce.NewLedger(), &weighted{weight: 59}
 	before := k.held()["cpu.weight.nice"]
 	for _, nice := range []string{"5", before} {
-		l.Record(c1).Ask(sameWish("10-a", "cpu.weight.nice", nice))
+		l.Record(c1).Ask(wish("10-a", "cpu.weight.nice", nice))
 		k.carry(l)
 	}
 	if k.weight == 59 || k.held()["cpu.weight.nice"] != before {
@@ -125,8 +115,8 @@ func TestExactValueAfterAPluginSetBackWhatItRead(t *testing.T) {
 // A wish that is taken back gives the other name its wish again.
 func TestRevertOfAnotherName(t *testing.T) {
 	l := enforce.NewLedger()
-	l.Record(c1).Ask(sameWish("10-a", "cpu.weight", "200"))
-	revert := l.Record(c1).Ask(sameWish("10-a", "cpu.weight.nice", "5"))
+	l.Record(c1).Ask(wish("10-a", "cpu.weight", "200"))
+	revert := l.Record(c1).Ask(wish("10-a", "cpu.weight.nice", "5"))
 	if _, ok := l.Record(c1).Owner(enforce.File("cpu.weight")); ok {
 		t.Error("the plugin wants cpu.weight, too")
 	}

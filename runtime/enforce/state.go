@@ -77,37 +77,29 @@ func (s *line) check() error {
 	switch {
 	case s.Version != stateVersion:
 		return regular.AnotherVersion(s.Version, stateVersion)
-	case s.Container == "" && !mayBePod(s.Group):
+	case s.mayHave(s.Group):
+		return nil
+	case s.Container == "":
 		return fmt.Errorf("it says that %.256q is the cgroup of the pod, which cannot be", s.Group)
-	case s.Container != "" && !mayBeContainer(s.Group, s.Container):
+	default:
 		return fmt.Errorf("it says that %.256q is the cgroup of container %.64q, which cannot be", s.Group, s.Container)
 	}
-	return nil
 }
 
-// mayBePod reports whether a pod may have this cgroup. Who makes pods without kubelet chooses it, so that only those are
-// refused that systemd has for something else.
-func mayBePod(group string) bool {
+// mayHave reports whether a pod or container may have this cgroup. Who makes pods without kubelet chooses theirs, so that only
+// those are refused that systemd has for something else. A container's has its id, or is one of a pod of kubelet's.
+func (s *line) mayHave(group string) bool {
 	above, last := path.Split(group)
+	unit := path.Ext(last)
 	switch {
 	case group == "":
 		return true
-	case !path.IsAbs(group), path.Clean(group) != group, last == "", strings.HasSuffix(last, ".service"), strings.HasSuffix(last, ".scope"):
+	case !path.IsAbs(group), path.Clean(group) != group, last == "", unit == ".service", unit == ".scope" && s.Container == "":
 		return false
 	case strings.Contains(above, "kubepods"): // above it may be a unit in which kubelet runs
 		return true
+	case s.Container != "":
+		return strings.Contains(last, s.Container)
 	}
 	return !strings.Contains(above, ".service/") && !slices.Contains([]string{"system.slice", "user.slice", "machine.slice"}, last)
-}
-
-// mayBeContainer reports whether a container may have this cgroup: that has its id, or is one of a pod of kubelet's.
-func mayBeContainer(group, id string) bool {
-	above, last := path.Split(group)
-	switch {
-	case group == "":
-		return true
-	case !path.IsAbs(group), path.Clean(group) != group, last == "", strings.HasSuffix(last, ".service"):
-		return false
-	}
-	return strings.Contains(above, "kubepods") || id != "" && strings.Contains(last, id)
 }

@@ -26,7 +26,7 @@ func (o Origin) Files(changes []plugin.Owned, of abi.Object) (asked []Asked) {
 	for k := range changes {
 		if c := &changes[k].Change; c.IsFile() && c.Object == of {
 			ends := c.Op == plugin.Withdraw
-			asked = append(asked, Asked{Target: TargetOf(c), Wish: o.wish(&changes[k]), Same: sameFile(c.Key), Ends: ends})
+			asked = append(asked, Asked{Target: TargetOf(c), Wish: o.wish(&changes[k]), Ends: ends})
 		}
 	}
 	return asked
@@ -87,10 +87,12 @@ func fieldTarget(f abi.Field, key string) Target {
 	return Field(name)
 }
 
-// sameFile is the target that is another name of a file's value; empty if there is none.
-func sameFile(name string) Target {
-	if other := rules.OtherView(name); other != "" {
-		return File(other)
+// same is the target that is another name of a file's value; empty if there is none.
+func (t Target) same() Target {
+	if file, ok := t.File(); ok {
+		if other := rules.OtherView(file); other != "" {
+			return File(other)
+		}
 	}
 	return ""
 }
@@ -98,13 +100,11 @@ func sameFile(name string) Target {
 // Opposed returns the plugin whose wish holds for what a change sets, among those that count, if that wants another value; "" if
 // there is none.
 func (e *Enforcer) Opposed(o crifield.Object, c *plugin.Change, counts func(plugin string) bool) (first string) {
-	id := e.ID(o)
-	if same := sameFile(c.Key); c.Op == plugin.WriteFile && same != "" {
-		if w, ok := e.Ledger.Record(id).Owner(same, counts); ok {
-			return w.Plugin
-		}
+	record, target := e.Ledger.Record(e.ID(o)), TargetOf(c)
+	if w, ok := record.Owner(target.same(), counts); ok && c.Op == plugin.WriteFile {
+		return w.Plugin
 	}
-	if w, ok := e.Ledger.Record(id).Owner(TargetOf(c), counts); ok && w.Value != ValueOf(c) {
+	if w, ok := record.Owner(target, counts); ok && w.Value != ValueOf(c) {
 		return w.Plugin
 	}
 	return ""

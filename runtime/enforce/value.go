@@ -26,7 +26,7 @@ func (v *Value) ask(w Wish) (former *Wish) {
 
 // renewed has a value be written that was refused, or left alone: something else is wanted now.
 func (v *Value) renewed() {
-	v.Drift.forgive()
+	v.Drift.Fight, v.Drift.row = false, 0
 	if v.Failed != nil {
 		v.Failed.noRetry = false
 	}
@@ -118,12 +118,10 @@ func (o *object) dropUnused(t Target) {
 func (v *Value) unwritten() bool { return v.Last == "" && v.Writing == "" }
 
 // undoing reports whether kubelet's value of a file is yet to be written.
-func (o *object) undoing(file string) bool {
-	v := o.values[File(file)]
-	if v == nil {
-		return false
+func (o *object) undoing(t Target) (undo bool) {
+	if v := o.values[t]; v != nil {
+		_, undo, _ = v.wanted()
 	}
-	_, undo, _ := v.wanted()
 	return undo
 }
 

@@ -68,13 +68,11 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 	if len(c.event.before) == 0 && (makes || !c.Ledger.Record(id).Has()) {
 		return
 	}
-	asked := c.event.origin().Fields(c.owned, abi.Container, nil)
-	u := enforce.Update{Asked: asked, Before: c.event.valuesBefore(abi.Container), At: c.event.at}
+	u := enforce.Update{Asked: c.event.origin().Fields(c.owned, abi.Container, c.event.valuesBefore(abi.Container)), At: c.event.at}
 	if updates {
 		u.Sent, u.Kubelet = enforce.Values(*c.method.Carries(c.req).Resources), c.event.kubeletValues()
 	} else {
 		u.Sent = enforce.Values(c.event.container.Resources.Now)
-		u.Kubelet = merged(u.Sent, u.Before)
 	}
 	if makes || c.Enforcer.Known(id) { // it may have been removed since
 		c.Ledger.Record(id).Updated(u)

@@ -82,9 +82,9 @@ func TestResourcesThatAGenerationCannotWantEnd(t *testing.T) {
 		n.runPod()
 		n.begin()
 		c.wish.Plugin, c.wish.Value, c.wish.At = "10-test", "70000", time.Now()
-		quota := enforce.Field("cpu_quota")
+		quota, kubelet := enforce.Field("cpu_quota"), "50000"
 		n.options.Ledger.Record(enforce.ID{Pod: "u1", Container: "c1"}).Updated(enforce.Update{
-			Asked: []enforce.Asked{{Target: quota, Wish: c.wish}}, Before: map[enforce.Target]string{quota: "50000"}, Sent: map[enforce.Target]string{quota: "70000"},
+			Asked: []enforce.Asked{{Target: quota, Wish: c.wish, Has: &kubelet}}, Sent: map[enforce.Target]string{quota: "70000"},
 		})
 		m := place(abi.AllCapabilities&^abi.CapabilitySetOf(c.lacks), c.wish.Hook)
 		intercept.End(t.Context(), &n.options.Enforcer, present(&intercept.Generation{Name: "2", Member: m})).Wait(t.Context())
