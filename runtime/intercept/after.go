@@ -90,13 +90,20 @@ func (c *call) requested() proto.Message {
 	return req
 }
 
-// post runs the post hook of these plugins once the answer is on its way.
+// post runs the post hook of these plugins once the answer is on its way, in the object's queue. Until then it keeps them from
+// being closed: they may have wishes noted, and whoever ends those of earlier generations waits for that.
 func (c *call) post(ctx context.Context, e *event, chain *plugin.Chain) {
 	if e == nil || !chain.Hooks().Has(e.hook) || c.Cut.hasBegun() {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	if !c.later(e.key(), func() { c.runPost(ctx, e, chain) }) {
+	release := c.Keep()
+	begun := c.Queue.Go(e.key(), func() {
+		defer release()
+		c.runPost(ctx, e, chain)
+	})
+	if !begun {
+		release()
 		c.Observer.Observe(ctx, &observe.PostHookDropped{Hook: e.hook, Object: e.About()})
 	}
 }
@@ -123,18 +130,4 @@ func (c *call) runPost(ctx context.Context, e *event, chain *plugin.Chain) {
 	_, _ = c.applyFiles(ctx, e, abi.Pod, owned) // a failure is an event
 	_, _ = c.applyFiles(ctx, e, abi.Container, owned)
 	c.deferUpdates(ctx, e, owned)
-}
-
-// later has work done in an object's queue, and reports false if that has no room. Until then it keeps the chain's plugins
-// from being closed: work may note wishes of theirs, and whoever ends those of earlier generations waits for that.
-func (i *interceptor) later(key string, work func()) (begun bool) {
-	release := i.Keep()
-	begun = i.Queue.Go(key, func() {
-		defer release()
-		work()
-	})
-	if !begun {
-		release()
-	}
-	return begun
 }

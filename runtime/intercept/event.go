@@ -2,6 +2,7 @@ package intercept
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
 // event is one hook of one call, or one apart from calls. It implements
@@ -101,13 +103,31 @@ func (e *event) Lookup(o abi.Object, f abi.Field, key string) (string, abi.Errno
 	return e.object(o).Lookup(f, key)
 }
 
-// List implements plugin.Event.
+// List implements plugin.Event. The runtime is asked for the digests of an image, unless it has told them.
 func (e *event) List(ctx context.Context, o abi.Object, f abi.Field) ([]string, abi.Errno) {
 	obj := e.object(o)
-	if f == abi.ContainerImageRepoDigests && obj.Container != nil {
-		return repoDigests(ctx, e.host.Images, obj.Container.Config.GetImage())
+	if f != abi.ContainerImageRepoDigests || obj.Container == nil {
+		return obj.List(f)
 	}
-	return obj.List(f)
+	image := obj.Container.Config.GetImage()
+	switch {
+	case image.GetImage() == "":
+		return nil, abi.OK
+	case e.host.Images == nil:
+		return nil, abi.Unsupported
+	}
+	ctx, cancel := context.WithTimeout(ctx, imageTime)
+	defer cancel()
+	digests, err := e.host.Images.RepoDigests(ctx, image.GetImage(), image.GetUserSpecifiedImage())
+	switch {
+	case errors.Is(err, pods.ErrNoImage):
+		return nil, abi.NotFound
+	case err != nil:
+		return nil, abi.Unsupported
+	case len(digests) > abi.MaxEntries:
+		return nil, abi.TooLarge
+	}
+	return digests, abi.OK
 }
 
 // ReadFiles implements plugin.Event.
@@ -227,4 +247,37 @@ func (e *event) PodLimit(container abi.Object, file string) (value string, ok bo
 		e.limits[key] = value
 	}
 	return value, value != ""
+}
+
+// Apply implements plugin.Subject. Cgroup files and what is withdrawn are no part of a message: the
+// caller carries them out.
+func (e *event) Apply(changes []plugin.Owned) {
+	for i := range changes {
+		c := &changes[i].Change
+		if c.Op == plugin.Withdraw {
+			e.withdrawn = append(e.withdrawn, changes[i])
+		}
+		if c.IsFile() || c.Op == plugin.Withdraw {
+			continue
+		}
+		e.noteBefore(c)
+		e.object(c.Object).Set(c)
+		if c.Object == abi.Container && e.sent != nil {
+			crifield.Object{Container: e.sent}.Set(c)
+		}
+	}
+	if m := &e.host.method; e.hook == m.Pre {
+		e.writeTo(m.Carries(e.messages.req))
+	}
+}
+
+// exemptHooks are those before the calls without which a pod does not run, or does not get its resources.
+var exemptHooks = abi.HookSetOf(abi.PrePullImage, abi.PreRunPodSandbox, abi.PreCreateContainer, abi.PreStartContainer,
+	abi.PreUpdateContainerResources, abi.PreUpdatePodSandboxResources)
+
+// Exempt implements plugin.Subject. The namespace is that by which plugins' matches go: of the request, or of
+// the store where the request names no pod. Where none is known, policy holds.
+func (e *event) Exempt() bool {
+	namespace, errno := e.Text(abi.Pod, abi.PodNamespace)
+	return errno == abi.OK && exemptHooks.Has(e.hook) && slices.Contains(e.host.ExemptNamespaces, namespace)
 }

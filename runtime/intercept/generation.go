@@ -25,30 +25,27 @@ type Generation struct {
 // generation of the plugin. It must not use the ledger.
 func End(ctx context.Context, values *enforce.Enforcer, present func(plugin string) *Generation) enforce.Queued {
 	return values.Withdraw(ctx, func(of enforce.ID, t enforce.Target, w enforce.Wish) bool {
-		switch g := present(w.Plugin); {
+		g := present(w.Plugin)
+		switch {
 		case g == nil:
 			return true
 		case g.Next != "" && w.Generation == g.Next:
 			return false
+		case g.Nothing || w.Generation == g.Name:
+			return g.Nothing
+		}
+		switch m := g.Member; { // whether it cannot repeat the wish of an earlier one
+		case outside(values, g.Match, of):
+			return true
+		case m == nil:
+			return false
+		case needs(of, t, w)&^m.Capabilities != 0:
+			return true
 		default:
-			return g.Nothing || w.Generation != g.Name && excludes(values, g, of, t, w)
+			repeats := m.Hooks.Has(abi.Synchronize) && (of.Container == "" || mayAskForContainers(m))
+			return !m.Hooks.Has(w.Hook) && !repeats
 		}
 	})
-}
-
-// excludes reports whether a generation cannot repeat a wish of an earlier one.
-func excludes(values *enforce.Enforcer, g *Generation, of enforce.ID, t enforce.Target, w enforce.Wish) bool {
-	switch m := g.Member; {
-	case outside(values, g.Match, of):
-		return true
-	case m == nil:
-		return false
-	case needs(of, t, w)&^m.Capabilities != 0:
-		return true
-	default:
-		repeats := m.Hooks.Has(abi.Synchronize) && (of.Container == "" || mayAskForContainers(m))
-		return !m.Hooks.Has(w.Hook) && !repeats
-	}
 }
 
 // outside reports whether a match excludes a pod or container. Of what the store lacks, or the runtime could not

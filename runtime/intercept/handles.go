@@ -144,36 +144,30 @@ func (m matched) Lookup(o abi.Object, f abi.Field, key string) (string, abi.Errn
 
 // Find implements plugin.Event.
 func (e *event) Find(kind int32, name string, match *abi.Match) (abi.Object, abi.Errno) {
-	o, ok := e.find(kind, name)
+	var (
+		p  pods.Pod
+		c  pods.Container
+		ok bool
+	)
+	switch kind {
+	case abi.ByContainerID:
+		c, ok = e.host.Store.Container(name)
+	case abi.ByPodID:
+		p, ok = e.host.Store.Pod(name)
+	case abi.ByPodUID:
+		p, ok = e.host.Store.FindPodByUID(name)
+	case abi.ByPodName:
+		namespace, pod, _ := strings.Cut(name, "/")
+		p, ok = e.host.Store.FindPodByName(namespace, pod)
+	}
+	o := crifield.Object{Pod: crifield.PodOf(p)}
+	if kind == abi.ByContainerID {
+		o = crifield.Object{Container: crifield.ContainerOf(c)}
+	}
 	if !ok || !e.within(o, match) {
 		return 0, abi.NotFound
 	}
 	return e.handles.of(o)
-}
-
-func (e *event) find(kind int32, name string) (o crifield.Object, ok bool) {
-	if kind == abi.ByContainerID {
-		c, ok := e.host.Store.Container(name)
-		return crifield.Object{Container: crifield.ContainerOf(c)}, ok
-	}
-	p, ok := e.findPod(kind, name)
-	if !ok {
-		return o, false
-	}
-	return crifield.Object{Pod: crifield.PodOf(p)}, true
-}
-
-func (e *event) findPod(kind int32, name string) (pods.Pod, bool) {
-	switch kind {
-	case abi.ByPodID:
-		return e.host.Store.Pod(name)
-	case abi.ByPodUID:
-		return e.host.Store.FindPodByUID(name)
-	case abi.ByPodName:
-		namespace, pod, _ := strings.Cut(name, "/")
-		return e.host.Store.FindPodByName(namespace, pod)
-	}
-	return pods.Pod{}, false
 }
 
 // Pods implements plugin.Event.

@@ -1,3 +1,11 @@
+// Package intercept is where CRI and hooks meet: it turns a CRI message into an
+// event, asks the chain, carries the changes into the message, and tells the
+// store and package enforce what the backend answered.
+//
+// It is the only package that knows both vocabularies. What a plugin is, in
+// which order plugins run and who owns a field is package plugin's; what is
+// known of a pod is package pods'; that values hold is package enforce's; how
+// bytes travel is package proxy's.
 package intercept
 
 import (
@@ -23,6 +31,10 @@ const (
 	locateTime      = 50 * time.Millisecond
 	imageTime       = 300 * time.Millisecond
 )
+
+// reserve is what is kept of the caller's deadline for sending and decoding,
+// before the rest is shared between hooks and backend.
+const reserve = 100 * time.Millisecond
 
 // DefaultCallTime is what all plugins of one call may take together, if nothing
 // else is said.
@@ -260,4 +272,18 @@ func (c *call) unknown(ctx context.Context, hook abi.Hook) error {
 	}
 	c.Observer.Observe(ctx, &observe.HooksSkipped{Method: c.method.Name, Hook: hook, Err: errUnknownObject})
 	return nil
+}
+
+// hookContext returns the context of everything before the backend's turn. It ends when
+// half of what the caller's deadline leaves is used up, less the reserve. Without a
+// deadline the plugins' budget is the bound.
+func hookContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	now := time.Now()
+	half := max(0, (deadline.Sub(now)-reserve)/2)
+	late := &plugin.TimeError{Of: "what the caller's deadline leaves for hooks", Limit: half.Round(time.Millisecond)}
+	return context.WithDeadlineCause(ctx, now.Add(half), late)
 }

@@ -35,7 +35,7 @@ var modelFaults = []modelFault{
 		"	if v.Wishes = append(v.Wishes, w); FAULT {\n		slices.Reverse(v.Wishes)\n	}\n	return nil\n"},
 	{"what kubelet has sent is noted after what waits for the call",
 		"		c.Ledger.Record(id).Updated(u)\n",
-		"		note := func() { c.Ledger.Record(id).Updated(u) }\n		if !FAULT || makes || !c.later(id.Container, note) {\n			note()\n		}\n"},
+		"		note := func() { c.Ledger.Record(id).Updated(u) }\n		if !FAULT || makes || !c.Queue.Go(id.Container, note) {\n			note()\n		}\n"},
 	{"a repeated value of kubelet's overwrites a wish", "		c.repeatWishes()\n", "		if !FAULT {\n			c.repeatWishes()\n		}\n"},
 }
 

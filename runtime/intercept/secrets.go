@@ -20,7 +20,14 @@ func (e *event) Secrets(has abi.CapabilitySet, from int) (values []string, next 
 		return nil, 0
 	}
 	if from == 0 {
-		values, from = e.ownSecrets(has), 1
+		from = 1
+		if e.messages.req != nil {
+			values = Secrets(e.messages.req, has)
+		}
+		r, creates := e.messages.req.(*runtimeapi.CreateContainerRequest)
+		if c := e.container; c != nil && !(creates && r.GetConfig() == c.Config) {
+			values = append(values, Secrets(c.Config, has)...)
+		}
 	}
 	for _, o := range e.handles.all[from-1:] {
 		if o.Container != nil {
@@ -28,19 +35,6 @@ func (e *event) Secrets(has abi.CapabilitySet, from int) (values []string, next 
 		}
 	}
 	return values, 1 + len(e.handles.all)
-}
-
-func (e *event) ownSecrets(has abi.CapabilitySet) (values []string) {
-	if e.messages.req != nil {
-		values = Secrets(e.messages.req, has)
-	}
-	if e.container == nil {
-		return values
-	}
-	if r, ok := e.messages.req.(*runtimeapi.CreateContainerRequest); ok && r.GetConfig() == e.container.Config {
-		return values
-	}
-	return append(values, Secrets(e.container.Config, has)...)
 }
 
 // Secrets returns the values of environments anywhere in a message, if has has abi.Env, and

@@ -21,22 +21,17 @@ func Tick(ctx context.Context, o Options, m plugin.Member, from string) (next st
 	kept := &errorKeeper{Plugin: m.Plugin}
 	m.Hooks, m.Plugin = m.Hooks&abi.HookSetOf(abi.Tick), kept
 	e, i := &event{round: round{from: from}}, newInterceptor(o, cri.Method{})
-	err := i.standalone(ctx, e, abi.Tick, nil, m) // else ctx has ended, or the chain has told of it
-	if err == nil && kept.called && kept.err == nil {
-		i.endUnrepeated(ctx, m.ID)
+	err := i.standalone(ctx, e, abi.Tick, nil, m)     // else ctx has ended, or the chain has told of it
+	if err == nil && kept.called && kept.err == nil { // a whole Tick has not repeated what earlier generations asked for in theirs
+		i.Withdraw(ctx, func(of enforce.ID, _ enforce.Target, w enforce.Wish) bool {
+			if w.Plugin != m.ID || w.Hook != abi.Tick || w.Generation == i.Generations[m.ID] {
+				return false
+			}
+			sandbox, ok := i.Enforcer.Sandbox(of)
+			return ok && len(i.Store.IDsByListAlone(sandbox)) == 0 // else the plugin may not have known what to ask for
+		})
 	}
 	return e.round.next
-}
-
-// endUnrepeated ends the wishes of a plugin's earlier generations that were made in Tick: a whole Tick has not repeated them.
-func (i *interceptor) endUnrepeated(ctx context.Context, id string) {
-	i.Withdraw(ctx, func(of enforce.ID, _ enforce.Target, w enforce.Wish) bool {
-		if w.Plugin != id || w.Hook != abi.Tick || w.Generation == i.Generations[id] {
-			return false
-		}
-		sandbox, ok := i.Enforcer.Sandbox(of)
-		return ok && len(i.Store.IDsByListAlone(sandbox)) == 0 // else the plugin may not have known what to ask for
-	})
 }
 
 // standalone calls one plugin in a hook of no call, about a pod or nil, and carries out

@@ -88,10 +88,7 @@ func (s *Synchronized) Sweep(ctx context.Context, o Options, m plugin.Member, en
 	earlier := caller.earlier()
 	s.forget(o.Store, all)
 	for i, p := range all {
-		if earlier[p.ID] {
-			s.forgetPod(p.ID)
-		}
-		if s.isBeingCreated(p) || s.isSynced(o.Store, p.ID, s.created(o.Store, p.ID)...) {
+		if !s.lacks(o.Store, p, earlier[p.ID]) {
 			continue
 		}
 		if err := s.sync(ctx, o.Store, p.ID, "", func() error { return caller.call(ctx, crifield.PodOf(p)) }); err != nil {
@@ -166,12 +163,12 @@ func (s *Synchronized) finish(id string, p *podSyncState) {
 	close(p.done)
 }
 
-// isSynced reports whether the plugin knows the pod by now, as the store does, and these containers of it; "" is no container.
-func (s *Synchronized) isSynced(store *pods.Store, id string, containers ...string) bool {
+// isSynced reports whether the plugin knows the pod by now, as the store does, and a container of it; "" is no container.
+func (s *Synchronized) isSynced(store *pods.Store, id, container string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.pods[id]
-	return p != nil && p.synced && !s.outdated(p, store, id, containers)
+	return p != nil && p.synced && !s.outdated(p, store, id, []string{container})
 }
 
 // outdated reports whether the plugin was not told of one of these containers, or the runtime has described it or the pod
@@ -197,16 +194,26 @@ func describedIn(store *pods.Store, id string) (ids []string) {
 	return ids
 }
 
-// created is describedIn without containers whose creation the plugin sees.
-func (s *Synchronized) created(store *pods.Store, id string) (ids []string) {
+// lacks reports whether the plugin does not know a pod, or not with its containers, but for what it sees being created. again has it
+// told of the pod once more, unless it is being told.
+func (s *Synchronized) lacks(store *pods.Store, p pods.Pod, again bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range store.Containers(id) {
-		if !c.ByListAlone() && s.creating[nameIn(id, c.Config)] == 0 {
-			ids = append(ids, c.ID)
+	known := s.pods[p.ID]
+	if again && known != nil && known.synced {
+		delete(s.pods, p.ID)
+		known = nil
+	}
+	if s.creating[enforce.SandboxName(p.Config)] > 0 {
+		return false
+	}
+	var containers []string
+	for _, c := range store.Containers(p.ID) {
+		if !c.ByListAlone() && s.creating[nameIn(p.ID, c.Config)] == 0 {
+			containers = append(containers, c.ID)
 		}
 	}
-	return ids
+	return known == nil || !known.synced || s.outdated(known, store, p.ID, containers)
 }
 
 // markPod says that the plugin could see the pod being created.
@@ -234,21 +241,6 @@ func (s *Synchronized) trackCreation(name string, n int) {
 	defer s.mu.Unlock()
 	if s.creating[name] += n; s.creating[name] == 0 {
 		delete(s.creating, name)
-	}
-}
-
-func (s *Synchronized) isBeingCreated(p pods.Pod) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.creating[enforce.SandboxName(p.Config)] > 0
-}
-
-// forgetPod has the plugin told of a pod again, unless it is being told.
-func (s *Synchronized) forgetPod(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p := s.pods[id]; p != nil && p.synced {
-		delete(s.pods, id)
 	}
 }
 

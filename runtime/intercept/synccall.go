@@ -33,7 +33,8 @@ func newSyncCaller(o Options, m plugin.Member, state *Synchronized) *syncCaller 
 }
 
 // call calls the plugin, with the store's own view of the pod if it has one, and carries
-// out what the plugin wants. The error is the plugin's, or ctx's.
+// out what the plugin wants. The error is the plugin's, or ctx's. Wishes of the plugin's earlier generations for the pod end that
+// it has not repeated; those for containers if it could, and was told of them.
 func (s *syncCaller) call(ctx context.Context, pod *crifield.Pod) error {
 	if known, ok := s.Store.Pod(pod.ID); ok {
 		pod = crifield.PodOf(known)
@@ -50,29 +51,25 @@ func (s *syncCaller) call(ctx context.Context, pod *crifield.Pod) error {
 	if !kept.called { // its match excludes the pod, or ctx has ended
 		err = context.Cause(ctx)
 	}
-	if err == nil && complete { // else it may not know yet what to ask for
-		s.endSilent(ctx, pod.ID, described, !kept.called || mayAskForContainers(&s.member))
+	if err != nil || !complete { // it may not know yet what to ask for
+		return err
 	}
-	return err
-}
-
-// mayAskForContainers reports whether a plugin can ask for values of containers in Synchronize, which is an event of the
-// pod.
-func mayAskForContainers(m *plugin.Member) bool {
-	return m.Capabilities.Has(abi.UpdateOthers) && m.Capabilities.Has(abi.StoreRead)
-}
-
-// endSilent ends the wishes of the plugin's earlier generations for a pod: it has not repeated them. Those for containers
-// end if containers says so, and the plugin was told of them.
-func (s *syncCaller) endSilent(ctx context.Context, pod string, described []string, containers bool) {
+	containers := !kept.called || mayAskForContainers(&s.member)
 	s.Enforcer.Withdraw(ctx, func(of enforce.ID, _ enforce.Target, w enforce.Wish) bool {
 		may := of.Container == "" || containers && slices.Contains(described, of.Container)
 		if !may || !s.isEarlier(w) {
 			return false
 		}
 		sandbox, ok := s.Enforcer.Sandbox(of)
-		return ok && sandbox == pod
+		return ok && sandbox == pod.ID
 	})
+	return nil
+}
+
+// mayAskForContainers reports whether a plugin can ask for values of containers in Synchronize, which is an event of the
+// pod.
+func mayAskForContainers(m *plugin.Member) bool {
+	return m.Capabilities.Has(abi.UpdateOthers) && m.Capabilities.Has(abi.StoreRead)
 }
 
 // isEarlier reports whether a wish is one of the plugin's earlier generations, which ends with Synchronize.
