@@ -27,7 +27,11 @@ func fileCondition(o *explain.Object, v *Value, held shown) explain.Condition {
 	case over(o):
 		return explain.Condition{}
 	case v.Drift.Fight:
-		return fight(v)
+		last := "; no call or reload came before it"
+		if v.Drift.Cause != "" {
+			last = "; the last call or reload before it was " + v.Drift.Cause
+		}
+		return explain.Condition{State: explain.Fight, Detail: "something else overwrites it again and again, so it is left alone until the plugin asks again" + last}
 	case v.Failed != nil:
 		return explain.Condition{State: explain.Failed, Detail: v.Failed.Reason}
 	case len(v.Wishes) == 0:
@@ -44,15 +48,6 @@ func fileCondition(o *explain.Object, v *Value, held shown) explain.Condition {
 
 // undoing is why a value is there that nobody wants.
 const undoing = "no plugin wants a value any more; kubelet's comes back with the next scan"
-
-// fight tells of a value that is left alone.
-func fight(v *Value) explain.Condition {
-	last := "; no call or reload came before it"
-	if v.Drift.Cause != "" {
-		last = "; the last call or reload before it was " + v.Drift.Cause
-	}
-	return explain.Condition{State: explain.Fight, Detail: "something else overwrites it again and again, so it is left alone until the plugin asks again" + last}
-}
 
 // over reports whether the object has ended, as its state says: nothing is written to it any more.
 func over(o *explain.Object) bool {

@@ -1,7 +1,6 @@
 package enforce
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -34,17 +33,6 @@ func (l *Ledger) Retain(live func(ID) bool, exists func(group string) bool) {
 	maps.DeleteFunc(l.ignored, func(uid string, _ error) bool {
 		return uid != "" && l.pods[uid] == nil && !live(ID{Pod: uid})
 	})
-}
-
-// join adds what an earlier record of the same object knows.
-func (o *object) join(earlier *object) {
-	o.group = cmp.Or(o.group, earlier.group)
-	for t, v := range earlier.values {
-		if later := o.values[t]; later != nil {
-			v.renew(t, later)
-		}
-		o.values[t] = v
-	}
 }
 
 func (l *Ledger) vacate(id ID, live func(ID) bool, exists func(group string) bool) {

@@ -137,7 +137,14 @@ func (w work) reconcile(ctx context.Context) (pod Queued) {
 	}()
 	why := w.record.Look()
 	if w.id.Container == "" {
-		w.repairPod(ctx, why)
+		if !w.dropGone() {
+			if w.vacant() {
+				why = Vacant
+			}
+			podLimits{w.Enforcer, w.id.Pod}.decide(ctx)
+			p, _ := w.pod(w.id.Pod)
+			w.carryOut(ctx, crifield.Object{Pod: p}, why)
+		}
 		return nil
 	}
 	w.repairContainer(ctx, why)

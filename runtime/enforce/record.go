@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"cmp"
 	"slices"
 )
 
@@ -41,7 +42,13 @@ func (r Record) Move(pod string) {
 	r.with(func(o *object) {
 		to := ID{pod, r.id.Container}
 		if later := r.l.find(to); later != nil {
-			later.join(o)
+			later.group = cmp.Or(later.group, o.group)
+			for t, v := range o.values {
+				if newer := later.values[t]; newer != nil {
+					v.renew(t, newer)
+				}
+				later.values[t] = v
+			}
 		} else {
 			r.l.object(to)
 			r.l.pods[pod].objects[r.id.Container] = o
@@ -162,15 +169,19 @@ func (r Record) Ask(asked ...Asked) (revert func()) {
 		o := r.l.object(r.id) // a wish that was withdrawn may have been all that there was
 		o.called = true
 		for i, a := range slices.Backward(asked) {
-			if a.Ends {
-				if former[i].wish != nil {
-					o.value(a.Target).restore(*former[i].wish, former[i].place)
+			was := former[i]
+			if a.Ends && was.wish != nil {
+				if v := o.value(a.Target); v.wishOf(a.Plugin) < 0 { // it has no other one by now
+					v.Wishes = slices.Insert(v.Wishes, min(was.place, len(v.Wishes)), *was.wish)
+					v.renewed()
 				}
+			}
+			if a.Ends {
 				continue
 			}
 			v := o.values[a.Target]
-			if v != nil && v.revert(a.Wish, former[i].wish) && former[i].same != nil {
-				o.value(a.Target.same()).ask(*former[i].same)
+			if v != nil && v.revert(a.Wish, was.wish) && was.same != nil {
+				o.value(a.Target.same()).ask(*was.same)
 			}
 			if v != nil && a.Sent {
 				v.Writing = ""

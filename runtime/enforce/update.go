@@ -1,10 +1,12 @@
 package enforce
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,16 +27,6 @@ const updateTime = time.Minute
 
 // fieldChanges are changes of a container's resources.
 type fieldChanges map[Target]plugin.Change
-
-// resources is what an update with the changes names.
-func (f fieldChanges) resources() *runtimeapi.LinuxContainerResources {
-	r := &runtimeapi.LinuxContainerResources{}
-	o := crifield.Object{Container: &crifield.Container{Resources: crifield.Resources{Now: r, Own: true}}}
-	for _, c := range f {
-		o.Set(&c)
-	}
-	return r
-}
 
 // due returns what the runtime is to be sent of a container: no more once that has ended. What CRI cannot say stays.
 func (w work) due() fieldChanges {
@@ -126,7 +118,11 @@ func (w work) keepUsed(ctx context.Context, c *crifield.Container, due fieldChan
 
 // send sends one update to the runtime, and notes that it was accepted.
 func (w work) send(ctx context.Context, c *crifield.Container, due fieldChanges) error {
-	r := due.resources()
+	r := &runtimeapi.LinuxContainerResources{}
+	o := crifield.Object{Container: &crifield.Container{Resources: crifield.Resources{Now: r, Own: true}}}
+	for _, change := range due {
+		o.Set(&change)
+	}
 	record, _ := w.Store.Container(c.ID)
 	has := record.Config.GetLinux().GetResources()
 	namePartners(r, has)
@@ -202,4 +198,53 @@ func NameWith(changed string, update, has *runtimeapi.LinuxContainerResources) (
 		}
 	}
 	return added
+}
+
+// fileValues are the values that an update names, by the cgroup file that the runtime writes them
+// to. A share of the CPU may become one of several weights.
+func fileValues(r *runtimeapi.LinuxContainerResources) map[string][]string {
+	all := map[string][]string{}
+	for file, value := range r.GetUnified() {
+		all[file] = []string{value}
+	}
+	if r.GetCpuQuota() != 0 {
+		limit := rules.Limit{Amount: max(r.GetCpuQuota(), 0), Period: cmp.Or(r.GetCpuPeriod(), rules.DefaultPeriod)}
+		all[rules.CPUMax] = []string{limit.Text(rules.CPUMax)}
+	}
+	if n := r.GetCpuShares(); n > 0 {
+		all["cpu.weight"] = dialect.Weights(n)
+	}
+	memory := r.GetMemoryLimitInBytes()
+	if memory != 0 {
+		all[rules.MemoryMax] = []string{rules.Limit{Amount: max(memory, 0)}.Text(rules.MemoryMax)}
+	}
+	if swap, known := swapOf(r.GetMemorySwapLimitInBytes(), memory); known && swap >= 0 {
+		all["memory.swap.max"] = []string{strconv.FormatInt(swap, 10)}
+	}
+	if r.GetCpusetCpus() != "" {
+		all["cpuset.cpus"] = []string{r.GetCpusetCpus()}
+	}
+	if r.GetCpusetMems() != "" {
+		all["cpuset.mems"] = []string{r.GetCpusetMems()}
+	}
+	return all
+}
+
+// Named has the ledger note what an accepted update of a container names: a file that shows just that, since
+// a plugin wants the same, is not written. An update of a pod tells nothing: kubelet fills it in from the kernel.
+func (e *Enforcer) Named(id ID, r *runtimeapi.LinuxContainerResources) {
+	if e.Cgroups == nil {
+		return
+	}
+	g := groupFiles{Group: e.Cgroups.Group(e.Ledger.Record(id).Group())}
+	defer g.Close()
+	e.Ledger.Record(id).Named(fileValues(r), g)
+}
+
+// Updated notes an update of a container that the runtime has accepted as kubelet sent it.
+func (e *Enforcer) Updated(id ID, r *runtimeapi.UpdateContainerResourcesRequest) {
+	e.Store.Observe(nil, r, nil)
+	values := Values(r.GetLinux())
+	e.Ledger.Record(id).Updated(Update{Kubelet: values, Sent: values})
+	e.Named(id, r.GetLinux())
 }

@@ -59,14 +59,6 @@ func (v *Value) wishOf(plugin string) int {
 	return slices.IndexFunc(v.Wishes, func(w Wish) bool { return w.Plugin == plugin })
 }
 
-// restore takes a wish that was ended back, in its place, unless the plugin has another one by now.
-func (v *Value) restore(w Wish, place int) {
-	if v.wishOf(w.Plugin) < 0 {
-		v.Wishes = slices.Insert(v.Wishes, min(place, len(v.Wishes)), w)
-		v.renewed()
-	}
-}
-
 // revert puts the former wish in the place of w, or takes w away if there was none. It reports
 // false if the plugin has asked for something else since.
 func (v *Value) revert(w Wish, former *Wish) bool {

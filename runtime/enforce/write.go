@@ -78,19 +78,6 @@ func (e *Enforcer) Start(ctx context.Context, o crifield.Object, cause string) {
 	e.RepairPod(ctx, id.Pod, cause)
 }
 
-// repairPod decides on a pod's limits, and writes its files.
-func (w work) repairPod(ctx context.Context, why Why) {
-	if w.dropGone() {
-		return
-	}
-	if w.vacant() {
-		why = Vacant
-	}
-	podLimits{w.Enforcer, w.id.Pod}.decide(ctx)
-	pod, _ := w.pod(w.id.Pod)
-	w.carryOut(ctx, crifield.Object{Pod: pod}, why)
-}
-
 // repairContainer writes the files of a container that has a cgroup. When cpu.idle ends, the runtime is to be sent the
 // container's share too, since some forget it.
 func (w work) repairContainer(ctx context.Context, why Why) {
@@ -164,12 +151,10 @@ func (w work) markEnded(ctx context.Context, g *groupFiles, done []Done, why Why
 	if !failed || w.id.Container == "" {
 		return
 	}
-	gone := g.none != nil || w.Cgroups.Gone(g.Path())
-	if !gone || !w.exited(ctx, why) {
-		return
-	}
-	for k := range done {
-		done[k].Ended = done[k].Err != nil
+	if gone := g.none != nil || w.Cgroups.Gone(g.Path()); gone && w.exited(ctx, why) {
+		for k := range done {
+			done[k].Ended = done[k].Err != nil
+		}
 	}
 }
 
