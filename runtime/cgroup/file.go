@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -25,7 +26,7 @@ const maxRead = 64 << 10
 // not in the tables.
 func (g *Group) Read(file string) (string, error) {
 	x, err := g.find(file)
-	if err == nil && suspendable(file) {
+	if err == nil && slices.Contains(suspendedFiles, file) {
 		use := g.fs.enter(g.rel)
 		defer g.fs.leave(g.rel, use)
 		if v, ok := use.kept[file]; ok && use.updates > 0 {
@@ -70,7 +71,7 @@ func (g *Group) Write(ctx context.Context, file, value string) error {
 	}
 	switch {
 	case err != nil:
-	case suspendable(file):
+	case slices.Contains(suspendedFiles, file):
 		err = g.writeSuspendable(ctx, x, v)
 	default:
 		err = g.set(ctx, x, v)
@@ -131,12 +132,50 @@ func (g *Group) putQuota(x *rules.File, value string) error {
 	return err
 }
 
-// put writes a value that the table's parser returned to the files alone.
-func (g *Group) put(x *rules.File, value string) error {
+// put writes a value that the table's parser returned to the files alone. If one of several of cgroup v1
+// refuses it, those before it get back what they held.
+func (g *Group) put(x *rules.File, value string) (err error) {
 	if g.fs.version == 2 {
 		return g.writeFile(x.Name, x.Needs, value)
 	}
-	return g.put1(x, value)
+	var held rules.Held
+	if len(x.V1.Names) > 1 {
+		held, err = g.held(x)
+	}
+	if err != nil {
+		return err
+	}
+	writes, err := x.V1.Writes(value, held)
+	if err != nil {
+		return err
+	}
+	for i, w := range writes {
+		err := g.writeFile(w.Name, x.V1.Needs, w.Value)
+		if err == nil {
+			continue
+		}
+		for _, done := range slices.Backward(writes[:i]) {
+			err = errors.Join(err, g.writeFile(done.Name, x.V1.Needs, done.Undo))
+		}
+		return err
+	}
+	return nil
+}
+
+// held reads files by which cgroup v1 has a file of v2. One that is optional and that the node lacks is
+// left out.
+func (g *Group) held(x *rules.File) (rules.Held, error) {
+	held := make(rules.Held, len(x.V1.Names))
+	for _, name := range x.V1.Names {
+		value, err := g.readFile(name, x.V1.Needs)
+		switch lacks := err != nil && rules.CodeOf(err) == abi.Unsupported; {
+		case err == nil:
+			held[name] = value
+		case !lacks || !slices.Contains(x.V1.Optional, name):
+			return nil, err
+		}
+	}
+	return held, nil
 }
 
 // readFile reads a file by the kernel's name. needs says which kernel has it.
@@ -208,14 +247,4 @@ func writeLines(fd int, value string) (err error) {
 		err = closeErr
 	}
 	return err
-}
-
-// lacking is why a group has no file of this name. The kernel makes the files of a controller
-// only in groups for which the controller is on.
-func lacking(name, needs string) error {
-	controller, _, _ := strings.Cut(name, ".")
-	if needs == "" {
-		return rules.Reason(abi.Unsupported, "this kernel has no %s for this cgroup; the %s controller may be off", name, controller)
-	}
-	return rules.Reason(abi.Unsupported, "this kernel has no %s for this cgroup; it needs %s, and the %s controller", name, needs, controller)
 }

@@ -73,30 +73,6 @@ func (g *Group) find(file string) (*rules.File, error) {
 	return x, cmp.Or(g.wrong, x.In(g.fs.version))
 }
 
-// controller is where v1 mounts a file, whose name begins with it. On v2 it is whole.
-func (g *Group) controller(name string) string {
-	if g.fs.version == 2 {
-		return whole
-	}
-	controller, _, _ := strings.Cut(name, ".")
-	return controller
-}
-
-// dir returns the group's directory of a controller.
-func (g *Group) dir(controller string) (fd int, err error) {
-	if fd, opened := g.dirs[controller]; opened {
-		return fd, nil
-	}
-	top, ok := g.fs.dirs[controller]
-	if !ok {
-		return -1, rules.Reason(abi.Unsupported, "the %s controller is not mounted", controller)
-	}
-	if fd, err = openBeneath(top, g.rel); err == nil {
-		g.dirs[controller] = fd
-	}
-	return fd, err
-}
-
 // within opens the directory of the inner group; -1 if there is none.
 func (g *Group) within() (fd int) {
 	if fd, looked := g.dirs[inner]; looked {
@@ -117,20 +93,37 @@ func (g *Group) within() (fd int) {
 
 // open opens a file of the group. needs says which kernel has it. The caller closes it.
 func (g *Group) open(name, needs string, flag int) (fd int, err error) {
-	controller := g.controller(name)
-	dir, err := g.dir(controller)
-	if err != nil {
-		return -1, err
+	controller, _, _ := strings.Cut(name, ".") // v1 mounts the file there
+	key := controller
+	if g.fs.version == 2 {
+		key = whole
+	}
+	top, mounted := g.fs.dirs[key]
+	dir, opened := g.dirs[key]
+	switch {
+	case !mounted:
+		return -1, rules.Reason(abi.Unsupported, "the %s controller is not mounted", controller)
+	case !opened:
+		if dir, err = openBeneath(top, g.rel); err != nil {
+			return -1, err
+		}
+		g.dirs[key] = dir
 	}
 	fd, err = openAt(dir, name, flag)
 	if !errors.Is(err, unix.ENOENT) {
 		return fd, err
 	}
-	if still, gone := openBeneath(g.fs.dirs[controller], g.rel); gone == nil {
-		_ = unix.Close(still)
-		return -1, lacking(name, needs)
+	still, gone := openBeneath(top, g.rel)
+	if gone != nil {
+		return -1, err
 	}
-	return -1, err
+	_ = unix.Close(still)
+	// The kernel makes the files of a controller only in groups for which the controller is on.
+	if needs == "" {
+		return -1, rules.Reason(abi.Unsupported, "this kernel has no %s for this cgroup; the %s controller may be off", name, controller)
+	}
+	const lacks = "this kernel has no %s for this cgroup; it needs %s, and the %s controller"
+	return -1, rules.Reason(abi.Unsupported, lacks, name, needs, controller)
 }
 
 // openAt opens a file of a directory; the error is EBADF without one.

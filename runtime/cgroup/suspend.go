@@ -11,7 +11,7 @@ import (
 )
 
 // suspendedFiles can make the kernel refuse a resource update. With 0 in it none does.
-var suspendedFiles = [...]string{rules.CPUIdle, rules.CPUBurst}
+var suspendedFiles = []string{rules.CPUIdle, rules.CPUBurst}
 
 // Update is what SuspendForUpdate has to know of a resource update.
 type Update struct {
@@ -131,7 +131,14 @@ func (h *Suspension) end(ctx context.Context) error {
 		if !ok {
 			continue
 		}
-		err := g.putBack(ctx, name, value)
+		var limit string
+		var err error
+		if name == rules.CPUBurst { // it is no larger than the kernel's present quota
+			limit, err = g.get(rules.Find(rules.CPUMax))
+		}
+		if err == nil || absent(err) {
+			err = g.set(ctx, rules.Find(name), rules.FitBurst(value, limit))
+		}
 		if err == nil || absent(err) {
 			delete(use.kept, name)
 			continue
@@ -139,18 +146,6 @@ func (h *Suspension) end(ctx context.Context) error {
 		errs = append(errs, rules.Fail("restore", g.path, name, value, err))
 	}
 	return errors.Join(errs...)
-}
-
-// putBack writes a kept value, a burst no larger than the kernel's present quota.
-func (g *Group) putBack(ctx context.Context, name, value string) error {
-	if name == rules.CPUBurst {
-		limit, err := g.get(rules.Find(rules.CPUMax))
-		if err != nil && !absent(err) {
-			return err
-		}
-		value = rules.FitBurst(value, limit)
-	}
-	return g.set(ctx, rules.Find(name), value)
 }
 
 // writeSuspendable writes one of suspendedFiles, or keeps the value during a suspension.
@@ -167,8 +162,6 @@ func (g *Group) writeSuspendable(ctx context.Context, x *rules.File, value strin
 	use.kept[x.Name] = value
 	return nil
 }
-
-func suspendable(name string) bool { return name == rules.CPUIdle || name == rules.CPUBurst }
 
 // absent reports whether the group or the file does not exist.
 func absent(err error) bool {

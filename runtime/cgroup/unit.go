@@ -20,9 +20,17 @@ func (f *FS) UseSystemd(m *systemd.Manager) {
 // keep has systemd keep what a file holds now. The kernel has taken the value, so that there
 // is no error for the caller.
 func (g *Group) keep(ctx context.Context, x *rules.File) {
-	if f := g.fs; f.systemd != nil && systemd.IsUnit(g.rel) {
-		f.systemd.Keep(ctx, f.version, systemd.Kept{Group: f.full(g.rel), File: x.Name}, f.filesOf(g.rel))
+	f := g.fs
+	if f.systemd == nil || !systemd.IsUnit(g.rel) {
+		return
 	}
+	// systemd has the path from the hierarchy's top, also if the mount shows a part of it. Seen from a
+	// cgroup namespace below the mount's top, that is the hierarchy's.
+	full := "/" + g.rel
+	if !strings.Contains(f.shown, "..") {
+		full = path.Join(f.shown, full)
+	}
+	f.systemd.Keep(ctx, f.version, systemd.Kept{Group: full, File: x.Name}, f.filesOf(g.rel))
 }
 
 // filesOf opens the group for each use: systemd may be sent a value later.
@@ -41,16 +49,6 @@ func (f *FS) filesOf(rel string) systemd.Files {
 		},
 		Gone: func() bool { return f.Gone(rel) },
 	}
-}
-
-// full returns a group's path as systemd has it, which is from the hierarchy's top also if
-// the mount shows a part of it. Seen from a cgroup namespace below the mount's top, that is
-// the hierarchy's.
-func (f *FS) full(rel string) string {
-	if strings.Contains(f.shown, "..") {
-		return "/" + rel
-	}
-	return path.Join(f.shown, "/", rel)
 }
 
 // Rounded returns the value that Write gives a file for one that [rules.Set.Parse] has

@@ -78,7 +78,10 @@ func (m *Manager) Keep(ctx context.Context, version int, k Kept, files Files) {
 		properties = append(propertiesOf(d.version, systemdVersion, file, d.Read), properties...)
 	}
 	m.alone(func() {
-		if m.isSilent() {
+		m.mu.Lock()
+		silent := m.silent
+		m.mu.Unlock()
+		if silent {
 			m.postpone(k, d)
 			return
 		}
@@ -98,12 +101,6 @@ func (m *Manager) dueOf(group string) map[string]*due {
 		}
 	}
 	return all
-}
-
-func (m *Manager) isSilent() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.silent
 }
 
 // alone calls set while nobody else sets properties, so that memory.oom.group is not what systemd has made

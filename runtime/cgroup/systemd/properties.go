@@ -27,7 +27,7 @@ var (
 	onV1 = map[string]property{
 		"cpu.weight":      {0, number("CPUShares", "cpu.shares", 1)},
 		"cpu.weight.nice": {0, number("CPUShares", "cpu.shares", 1)},
-		"cpu.max":         {242, quota1},
+		"cpu.max":         {242, func(read reader) []escape.Property { return quota(read("cpu.cfs_quota_us"), read("cpu.cfs_period_us")) }},
 		"memory.max":      {0, number("MemoryLimit", "memory.limit_in_bytes", 0)},
 		"io.weight":       {0, number("BlockIOWeight", "blkio.weight", 1)},
 		"io.bfq.weight":   {0, number("BlockIOWeight", "blkio.bfq.weight", 1)},
@@ -101,10 +101,6 @@ func number(name, file string, least uint64) func(reader) []escape.Property {
 		}
 		return []escape.Property{set(name, n)}
 	}
-}
-
-func quota1(read reader) []escape.Property {
-	return quota(read("cpu.cfs_quota_us"), read("cpu.cfs_period_us"))
 }
 
 func quota2(read reader) []escape.Property {
