@@ -53,8 +53,17 @@ type FS struct {
 // mounted hierarchy of the other version. The caller closes the FS.
 func Open(root, mode string) (*FS, error) {
 	f := &FS{path: root, dirs: map[string]*os.File{}, groups: map[string]*inUse{}}
-	err := f.choose(mode)
-	if err == nil {
+	mounted, err := detect(root)
+	want, known := map[string]int{"auto": mounted, "v1": 1, "v2": 2}[mode]
+	switch f.version, f.mounted = want, mounted != 0; {
+	case err != nil:
+	case !known:
+		err = fmt.Errorf("cgroup mode %q is not auto, v1 or v2", mode)
+	case want == 0:
+		err = errors.New("no cgroup file system is mounted there; name the mode, v1 or v2, to use plain files")
+	case mounted != 0 && mounted != want:
+		err = fmt.Errorf("cgroup mode is %s, but cgroup v%d is mounted there", mode, mounted)
+	default:
 		err = f.openDirs()
 	}
 	if err != nil {
@@ -115,25 +124,6 @@ func (f *FS) openDirs() error {
 		}
 		f.dirs[name] = dir
 	}
-	return nil
-}
-
-// choose finds the version that the mode means.
-func (f *FS) choose(mode string) error {
-	mounted, err := detect(f.path)
-	if err != nil {
-		return err
-	}
-	want, known := map[string]int{"auto": mounted, "v1": 1, "v2": 2}[mode]
-	switch {
-	case !known:
-		return fmt.Errorf("cgroup mode %q is not auto, v1 or v2", mode)
-	case want == 0:
-		return errors.New("no cgroup file system is mounted there; name the mode, v1 or v2, to use plain files")
-	case mounted != 0 && mounted != want:
-		return fmt.Errorf("cgroup mode is %s, but cgroup v%d is mounted there", mode, mounted)
-	}
-	f.version, f.mounted = want, mounted != 0
 	return nil
 }
 

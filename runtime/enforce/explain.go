@@ -139,7 +139,9 @@ func (e explainer) explainObject(
 	for _, t := range slices.Sorted(maps.Keys(record)) {
 		v := record[t]
 		if file, ok := t.File(); ok {
-			files = append(files, judgeFile(x, file, &v, kernel.heldFile(file, &v)))
+			held := shown{value: kernel.read(file)}
+			held.meant = held.value != nil && v.Holds(file, *held.value, kernel)
+			files = append(files, judgeFile(x, file, &v, held))
 		} else {
 			fields[t] = &v
 		}
@@ -240,13 +242,6 @@ func (s *groupState) unowned(
 		}
 	}
 	return all
-}
-
-func (s *groupState) heldFile(name string, v *Value) (h shown) {
-	if h.value = s.read(name); h.value != nil {
-		h.meant = v.Holds(name, *h.value, s)
-	}
-	return h
 }
 
 // heldField compares what the kernel holds for a field with what the runtime was sent. has are all

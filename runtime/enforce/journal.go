@@ -84,9 +84,6 @@ func (l *Ledger) save(ids ...ID) {
 
 // append adds the lines of objects to the journal, or reports false if that has to be written anew.
 func (l *Ledger) append(ids []ID) bool {
-	if !l.journal.open() {
-		return false
-	}
 	var lines []byte
 	for _, id := range ids {
 		text, err := l.find(id).line(id)
@@ -106,17 +103,14 @@ type journal struct {
 	most int64    // the size from which on it is written anew
 }
 
-// open reports whether changes can be added: it is not too long, and nobody has removed it.
-func (j *journal) open() bool {
+// write adds lines, or reports false: also if it is too long, or somebody has removed it.
+func (j *journal) write(lines []byte) bool {
 	if j.file == nil || j.size > j.most {
 		return false
 	}
-	info, err := j.file.Stat()
-	return err == nil && info.Sys().(*syscall.Stat_t).Nlink > 0
-}
-
-// write adds lines, or reports false.
-func (j *journal) write(lines []byte) bool {
+	if info, err := j.file.Stat(); err != nil || info.Sys().(*syscall.Stat_t).Nlink == 0 {
+		return false
+	}
 	if _, err := j.file.Write(lines); err != nil {
 		j.file.Truncate(j.size) // a part of them may be there, and be all that is left if the journal cannot be written anew
 		return false

@@ -23,35 +23,30 @@ type Origin struct {
 
 // Files are the wishes for cgroup files among the changes of one object.
 func (o Origin) Files(changes []plugin.Owned, of abi.Object) (asked []Asked) {
-	for k := range changes {
-		if c := &changes[k].Change; c.IsFile() && c.Object == of {
-			ends := c.Op == plugin.Withdraw
-			asked = append(asked, Asked{Target: TargetOf(c), Wish: o.wish(&changes[k]), Ends: ends})
-		}
-	}
-	return asked
+	return o.asked(changes, of, (*plugin.Change).IsFile)
 }
 
 // Fields are the wishes for resources among the changes of one container. has are those that the runtime has, if kubelet's
 // values are not known by them.
 func (o Origin) Fields(changes []plugin.Owned, of abi.Object, has map[Target]string) (asked []Asked) {
-	for k := range changes {
-		c := &changes[k].Change
-		if c.Object != of || !OfResource(c) {
-			continue
+	asked = o.asked(changes, of, OfResource)
+	for k := range asked {
+		if value, ok := has[asked[k].Target]; ok {
+			asked[k].Has = &value
 		}
-		a := Asked{Target: TargetOf(c), Wish: o.wish(&changes[k]), Ends: c.Op == plugin.Withdraw}
-		if value, ok := has[a.Target]; ok {
-			a.Has = &value
-		}
-		asked = append(asked, a)
 	}
 	return asked
 }
 
-func (o Origin) wish(of *plugin.Owned) Wish {
-	c := &of.Change
-	return Wish{Plugin: of.Plugin, Generation: o.Generations[of.Plugin], Hook: o.Hook, Value: ValueOf(c), At: o.At, Raises: c.Raises}
+func (o Origin) asked(changes []plugin.Owned, of abi.Object, which func(*plugin.Change) bool) (asked []Asked) {
+	for k := range changes {
+		by, c := changes[k].Plugin, &changes[k].Change
+		if c.Object == of && which(c) {
+			w := Wish{Plugin: by, Generation: o.Generations[by], Hook: o.Hook, Value: ValueOf(c), At: o.At, Raises: c.Raises}
+			asked = append(asked, Asked{Target: TargetOf(c), Wish: w, Ends: c.Op == plugin.Withdraw})
+		}
+	}
+	return asked
 }
 
 // OfResource reports whether a change is one of a container's resources, and not of a file.

@@ -42,7 +42,7 @@ func (c *call) observe(ctx context.Context, answer *cri.Frame) (after *event) {
 func (e *event) after(m *cri.Method, resp proto.Message) *event {
 	after := new(ownedEvent)
 	after.event = event{
-		hook: m.Post, at: time.Now(), messages: messages{e.messages.req, resp},
+		hook: m.Post, at: time.Now(), req: e.req, resp: resp,
 		host: e.host, node: e.node,
 	}
 	if e.pod != nil {

@@ -22,8 +22,8 @@ import (
 type event struct {
 	hook      abi.Hook
 	at        time.Time
-	messages  messages
-	host      *interceptor // whose hook it is
+	req, resp proto.Message // of its call as they are at the moment; nil before there is one, and apart from calls
+	host      *interceptor  // whose hook it is
 	node      *crifield.Node
 	pod       *crifield.Pod       // nil if there is none or it is not known
 	container *crifield.Container // nil in a hook of a pod
@@ -38,10 +38,6 @@ type event struct {
 
 // podFile is a cgroup file of a pod.
 type podFile struct{ pod, file string }
-
-// messages are those of an event's call as they are at the moment; nil before there is
-// one, and apart from calls.
-type messages struct{ req, resp proto.Message }
 
 var (
 	_ plugin.Subject     = (*event)(nil)
@@ -85,7 +81,7 @@ func (e *event) object(o abi.Object) crifield.Object {
 }
 
 // Messages implements crifield.Event.
-func (e *event) Messages() (req, resp proto.Message) { return e.messages.req, e.messages.resp }
+func (e *event) Messages() (req, resp proto.Message) { return e.req, e.resp }
 
 // Int64 implements plugin.Event.
 func (e *event) Int64(o abi.Object, f abi.Field) (int64, abi.Errno) { return e.object(o).Int64(f) }
@@ -267,7 +263,7 @@ func (e *event) Apply(changes []plugin.Owned) {
 		}
 	}
 	if m := &e.host.method; e.hook == m.Pre {
-		e.writeTo(m.Carries(e.messages.req))
+		e.writeTo(m.Carries(e.req))
 	}
 }
 

@@ -49,7 +49,7 @@ func (c *call) prepare(ctx context.Context) error {
 func (c *call) newEvent(pod *crifield.Pod, container *crifield.Container) *event {
 	e := new(event)
 	c.begin(e, c.method.Pre, pod)
-	e.messages.req, e.container = c.req, container
+	e.req, e.container = c.req, container
 	return e
 }
 
@@ -115,7 +115,7 @@ func (c *call) createEvent(ctx context.Context, carried cri.Carried) *event {
 		Resources: crifield.Resources{Now: config.GetLinux().GetResources(), Own: true},
 	}
 	c.begin(&e.event, c.method.Pre, &e.pod)
-	e.messages.req, e.event.container = c.req, &e.container
+	e.req, e.event.container = c.req, &e.container
 	return &e.event
 }
 

@@ -11,10 +11,10 @@ import (
 // Raw implements plugin.Event. Fields that this build does not know may be of
 // any kind, and go as they came.
 func (e *event) Raw(has abi.CapabilitySet) ([]byte, abi.Errno) {
-	if e.messages.req == nil {
+	if e.req == nil {
 		return nil, abi.NotFound
 	}
-	req := e.messages.req
+	req := e.req
 	if entries(req.ProtoReflect()) > abi.MaxEntries { // to copy and sort them would take longer than a hook has
 		return nil, abi.TooLarge
 	}

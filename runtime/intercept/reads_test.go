@@ -50,7 +50,7 @@ func TestMostEntriesOfARequest(t *testing.T) {
 		config.Annotations[fmt.Sprint(i)] = ""
 	}
 	e := &event{}
-	e.messages.req = &runtimeapi.CreateContainerRequest{Config: config, SandboxConfig: pod}
+	e.req = &runtimeapi.CreateContainerRequest{Config: config, SandboxConfig: pod}
 	if raw, errno := e.Raw(0); errno != abi.OK || len(raw) == 0 {
 		t.Errorf("with the most entries: %d bytes, %v", len(raw), errno)
 	}

@@ -21,10 +21,10 @@ func (e *event) Secrets(has abi.CapabilitySet, from int) (values []string, next 
 	}
 	if from == 0 {
 		from = 1
-		if e.messages.req != nil {
-			values = Secrets(e.messages.req, has)
+		if e.req != nil {
+			values = Secrets(e.req, has)
 		}
-		r, creates := e.messages.req.(*runtimeapi.CreateContainerRequest)
+		r, creates := e.req.(*runtimeapi.CreateContainerRequest)
 		if c := e.container; c != nil && !(creates && r.GetConfig() == c.Config) {
 			values = append(values, Secrets(c.Config, has)...)
 		}

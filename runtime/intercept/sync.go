@@ -73,7 +73,7 @@ func (s *Synchronized) expects(generation string) bool {
 // Events of the pod wait meanwhile. If the plugin fails in Synchronize, it has failed at
 // the event, and the next event calls Synchronize again. The options are those of the chain.
 func (s *Synchronized) Member(o Options, m plugin.Member) plugin.Member {
-	m.Plugin = &syncedPlugin{Plugin: m.Plugin, state: s, caller: newSyncCaller(o, m, s)}
+	m.Plugin = &syncedPlugin{m.Plugin, newSyncCaller(o, m, s)}
 	return m
 }
 

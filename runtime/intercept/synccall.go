@@ -113,7 +113,6 @@ func (k *errorKeeper) Call(ctx context.Context, budget *plugin.Budget, ev plugin
 // syncedPlugin is a plugin that is synchronized with a pod before the pod's first event.
 type syncedPlugin struct {
 	plugin.Plugin
-	state  *Synchronized
 	caller *syncCaller
 }
 
@@ -136,13 +135,13 @@ func (p *syncedPlugin) ensureSynced(ctx context.Context, budget *plugin.Budget, 
 	if e.container != nil {
 		container = e.container.ID // "" while it is made
 	}
-	if p.state.isSynced(p.caller.Store, e.pod.ID, container) {
+	if p.caller.state.isSynced(p.caller.Store, e.pod.ID, container) {
 		return nil
 	}
 	waited := budget.Wait()
 	ctx, end := budget.WaitContext(ctx)
 	defer end()
-	err := p.state.sync(ctx, p.caller.Store, e.pod.ID, container, func() error { return p.caller.call(ctx, e.pod) })
+	err := p.caller.state.sync(ctx, p.caller.Store, e.pod.ID, container, func() error { return p.caller.call(ctx, e.pod) })
 	if err == nil {
 		waited()
 	}
