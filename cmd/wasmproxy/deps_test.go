@@ -92,7 +92,7 @@ var onlyImporters = map[string]string{
 	"github.com/tetratelabs/wazero":     "runtime/wasm",
 	"github.com/santhosh-tekuri":        "runtime/wasm/schema",
 	"k8s.io/cri-api":                    "runtime/cri runtime/docker runtime/crifield runtime/pods runtime/enforce runtime/intercept runtime/backend runtime/daemon runtime/kubelet runtime/simulate runtime/remote runtime/remote/runtimehook runtime/host runtime/doctor cmd/wasmproxy/demo",
-	"go.yaml.in/yaml":                   "runtime/config",
+	"github.com/knadh/koanf":            "runtime/config",
 	"github.com/containerd/cgroups":     "runtime/cgroup",
 	"github.com/opencontainers/cgroups": "runtime/cgroup runtime/cgroup/systemd",
 	"github.com/coreos/go-systemd":      "runtime/cgroup/systemd runtime/observe/audit runtime/service",

@@ -28,37 +28,37 @@ import (
 
 // Config is immutable once Load has returned it.
 type Config struct {
-	Listen        string        `key:"listen" default:"unix:///run/wasmproxy/wasmproxy.sock" usage:"socket on which kubelet finds the proxy"`
-	Backend       string        `key:"backend" default:"unix:///run/containerd/containerd.sock" usage:"socket of the container runtime"`
-	Mode          string        `key:"mode" default:"cri" usage:"cri, or docker: the API that callers and the container runtime speak"`
-	Containers    string        `key:"docker-containers" default:"kubernetes" usage:"containers that plugins see in mode docker: kubernetes or all"`
-	ImageEndpoint string        `key:"image-endpoint" usage:"socket of the image service, if it is not the backend's"`
-	PluginDir     string        `key:"plugin-dir" default:"/etc/wasmproxy/plugins.d" usage:"directory of .wasm plugins"`
-	HookDir       string        `key:"hook-dir" default:"/etc/runtime/hookserver.d" usage:"directory of JSON files that register plugin processes; empty: hook servers are off"`
-	CacheDir      string        `key:"cache-dir" default:"/var/cache/wasmproxy" usage:"directory for compiled plugins, of the proxy's user alone; empty: plugins are compiled in the proxy's own process"`
-	StateDir      string        `key:"state-dir" default:"/run/wasmproxy/state" usage:"directory for the values that plugins want and keep, of the proxy's user alone; empty: a restart of the proxy loses them"`
-	DataDir       string        `key:"data-dir" default:"/var/lib/wasmproxy" usage:"directory for what outlasts a reboot, of the proxy's user alone: the last good plugins; empty: nothing is kept"`
-	AdminSocket   string        `key:"admin-socket" default:"/run/wasmproxy/admin.sock" usage:"unix socket for commands such as explain, of the proxy's user alone; empty: there is none"`
-	StatusSocket  string        `key:"status-socket" default:"/run/wasmproxy/status/status.sock" usage:"unix socket for status, plugins, metrics and health, of the proxy's user and group, which changes nothing; empty: there is none"`
-	MetricsListen string        `key:"metrics-listen" usage:"TCP address, HOST:PORT, for metrics and health; empty: they are on the two unix sockets alone"`
-	BypassFile    string        `key:"bypass-file" default:"/etc/wasmproxy/bypass" usage:"file that takes all plugins out of the way as long as it exists; empty: there is none"`
-	NodeFeatures  string        `key:"node-features-file" usage:"file of labels for Node Feature Discovery: runtime, its handlers, cgroups and active plugins; empty: there is none"`
-	AuditLog      string        `key:"audit-log" usage:"file, or journald, for a line about each change and refusal of plugins; empty: there is none"`
-	AuditLogSize  string        `key:"audit-log-size" default:"100Mi" usage:"size at which the file of audit-log is renamed and another one begins, in Mi or Gi"`
-	AuditLogCount int64         `key:"audit-log-count" default:"5" usage:"renamed files of audit-log that are kept"`
-	GuestMemory   string        `key:"guest-memory" default:"256Mi" usage:"memory of all instances of all .wasm plugins together, in Mi or Gi"`
-	MaxFuel       int64         `key:"max-plugin-fuel" default:"100000000" usage:"most fuel of one hook that a plugin's manifest may ask for"`
-	MaxHostCalls  int64         `key:"max-plugin-host-calls" default:"20000" usage:"most host calls of one hook that a plugin's manifest may ask for"`
-	MaxMemory     string        `key:"max-plugin-memory" default:"64Mi" usage:"most memory of one instance that a plugin's manifest may ask for, in Mi or Gi"`
-	MaxTimeout    time.Duration `key:"max-plugin-timeout" default:"1s" usage:"most time of one hook that a plugin's manifest may ask for"`
-	CgroupRoot    string        `key:"cgroup-root" default:"/sys/fs/cgroup" usage:"mount of the cgroup hierarchy; empty: no cgroup file is written"`
-	CgroupMode    string        `key:"cgroup-mode" default:"auto" usage:"version of the cgroup hierarchy: auto, v1 or v2"`
-	DrainTimeout  time.Duration `key:"drain-timeout" default:"3s" usage:"how long calls in flight may take to finish at a stop or restart"`
-	Exempt        List          `key:"exempt-namespaces" default:"kube-system,wasmproxy" usage:"namespaces whose pods no plugin can keep from running, separated by commas; empty: none"`
-	SkipLabel     string        `key:"skip-label" default:"runtimeproxy.koordinator.sh/skip-hookserver=true" usage:"label, KEY=VALUE, of pods for which hook servers are not called; empty: none"`
-	KoordCompat   bool          `key:"koord-compat" usage:"treat hook servers as koord-runtime-proxy did where the proxy deliberately does not; see docs/koordinator.md"`
-	LogFormat     string        `key:"log-format" default:"auto" usage:"auto (text on a terminal, else json), text or json"`
-	LogLevel      string        `key:"log-level" default:"info" usage:"debug, info, warn or error"`
+	Listen        string        `koanf:"listen" default:"unix:///run/wasmproxy/wasmproxy.sock" usage:"socket on which kubelet finds the proxy"`
+	Backend       string        `koanf:"backend" default:"unix:///run/containerd/containerd.sock" usage:"socket of the container runtime"`
+	Mode          string        `koanf:"mode" default:"cri" usage:"cri, or docker: the API that callers and the container runtime speak"`
+	Containers    string        `koanf:"docker-containers" default:"kubernetes" usage:"containers that plugins see in mode docker: kubernetes or all"`
+	ImageEndpoint string        `koanf:"image-endpoint" usage:"socket of the image service, if it is not the backend's"`
+	PluginDir     string        `koanf:"plugin-dir" default:"/etc/wasmproxy/plugins.d" usage:"directory of .wasm plugins"`
+	HookDir       string        `koanf:"hook-dir" default:"/etc/runtime/hookserver.d" usage:"directory of JSON files that register plugin processes; empty: hook servers are off"`
+	CacheDir      string        `koanf:"cache-dir" default:"/var/cache/wasmproxy" usage:"directory for compiled plugins, of the proxy's user alone; empty: plugins are compiled in the proxy's own process"`
+	StateDir      string        `koanf:"state-dir" default:"/run/wasmproxy/state" usage:"directory for the values that plugins want and keep, of the proxy's user alone; empty: a restart of the proxy loses them"`
+	DataDir       string        `koanf:"data-dir" default:"/var/lib/wasmproxy" usage:"directory for what outlasts a reboot, of the proxy's user alone: the last good plugins; empty: nothing is kept"`
+	AdminSocket   string        `koanf:"admin-socket" default:"/run/wasmproxy/admin.sock" usage:"unix socket for commands such as explain, of the proxy's user alone; empty: there is none"`
+	StatusSocket  string        `koanf:"status-socket" default:"/run/wasmproxy/status/status.sock" usage:"unix socket for status, plugins, metrics and health, of the proxy's user and group, which changes nothing; empty: there is none"`
+	MetricsListen string        `koanf:"metrics-listen" usage:"TCP address, HOST:PORT, for metrics and health; empty: they are on the two unix sockets alone"`
+	BypassFile    string        `koanf:"bypass-file" default:"/etc/wasmproxy/bypass" usage:"file that takes all plugins out of the way as long as it exists; empty: there is none"`
+	NodeFeatures  string        `koanf:"node-features-file" usage:"file of labels for Node Feature Discovery: runtime, its handlers, cgroups and active plugins; empty: there is none"`
+	AuditLog      string        `koanf:"audit-log" usage:"file, or journald, for a line about each change and refusal of plugins; empty: there is none"`
+	AuditLogSize  string        `koanf:"audit-log-size" default:"100Mi" usage:"size at which the file of audit-log is renamed and another one begins, in Mi or Gi"`
+	AuditLogCount int64         `koanf:"audit-log-count" default:"5" usage:"renamed files of audit-log that are kept"`
+	GuestMemory   string        `koanf:"guest-memory" default:"256Mi" usage:"memory of all instances of all .wasm plugins together, in Mi or Gi"`
+	MaxFuel       int64         `koanf:"max-plugin-fuel" default:"100000000" usage:"most fuel of one hook that a plugin's manifest may ask for"`
+	MaxHostCalls  int64         `koanf:"max-plugin-host-calls" default:"20000" usage:"most host calls of one hook that a plugin's manifest may ask for"`
+	MaxMemory     string        `koanf:"max-plugin-memory" default:"64Mi" usage:"most memory of one instance that a plugin's manifest may ask for, in Mi or Gi"`
+	MaxTimeout    time.Duration `koanf:"max-plugin-timeout" default:"1s" usage:"most time of one hook that a plugin's manifest may ask for"`
+	CgroupRoot    string        `koanf:"cgroup-root" default:"/sys/fs/cgroup" usage:"mount of the cgroup hierarchy; empty: no cgroup file is written"`
+	CgroupMode    string        `koanf:"cgroup-mode" default:"auto" usage:"version of the cgroup hierarchy: auto, v1 or v2"`
+	DrainTimeout  time.Duration `koanf:"drain-timeout" default:"3s" usage:"how long calls in flight may take to finish at a stop or restart"`
+	Exempt        List          `koanf:"exempt-namespaces" default:"kube-system,wasmproxy" usage:"namespaces whose pods no plugin can keep from running, separated by commas; empty: none"`
+	SkipLabel     string        `koanf:"skip-label" default:"runtimeproxy.koordinator.sh/skip-hookserver=true" usage:"label, KEY=VALUE, of pods for which hook servers are not called; empty: none"`
+	KoordCompat   bool          `koanf:"koord-compat" usage:"treat hook servers as koord-runtime-proxy did where the proxy deliberately does not; see docs/koordinator.md"`
+	LogFormat     string        `koanf:"log-format" default:"auto" usage:"auto (text on a terminal, else json), text or json"`
+	LogLevel      string        `koanf:"log-level" default:"info" usage:"debug, info, warn or error"`
 }
 
 // List is a setting of several texts. As one text it has commas between them.

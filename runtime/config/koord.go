@@ -56,7 +56,7 @@ func LoadKoord(fs *pflag.FlagSet, file File) (*Config, error) {
 	if !ok {
 		return nil, fmt.Errorf("--%s=%s: %w; there are Containerd and Docker", koordMode, named, ErrBackendMode)
 	}
-	defaults := map[string]string{"mode": mode}
+	defaults := map[string]any{"mode": mode}
 	for flag, key := range koordNames {
 		defaults[key] = fs.Lookup(flag).DefValue
 	}

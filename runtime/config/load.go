@@ -11,8 +11,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knadh/koanf/parsers/yaml"
+	"github.com/knadh/koanf/providers/confmap"
+	"github.com/knadh/koanf/providers/env/v2"
+	"github.com/knadh/koanf/providers/posflag"
+	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
@@ -36,13 +40,15 @@ func Flags(fs *pflag.FlagSet) {
 }
 
 func (s setting) flag(fs *pflag.FlagSet) {
-	switch byDefault := s.of(Default()).(type) {
-	case *time.Duration:
-		fs.Duration(s.key, *byDefault, s.usage)
-	case *bool:
-		fs.Bool(s.key, *byDefault, s.usage)
-	case *int64:
-		fs.Int64(s.key, *byDefault, s.usage)
+	switch s.kind {
+	case reflect.TypeFor[time.Duration]():
+		d, _ := time.ParseDuration(s.byDefault) // TestDefaults holds that it parses
+		fs.Duration(s.key, d, s.usage)
+	case reflect.TypeFor[bool]():
+		fs.Bool(s.key, false, s.usage)
+	case reflect.TypeFor[int64]():
+		n, _ := strconv.ParseInt(s.byDefault, 10, 64) // TestDefaults likewise
+		fs.Int64(s.key, n, s.usage)
 	default:
 		fs.String(s.key, s.byDefault, s.usage)
 	}
@@ -92,90 +98,145 @@ func LoadFrom(fs *pflag.FlagSet, file File) (*Config, error) { return load(fs, f
 
 // Default returns the settings that hold if no source sets them.
 func Default() *Config {
-	c := new(Config)
-	for _, s := range settings() {
-		if s.byDefault == "" {
-			continue
-		}
-		if err := s.parse(c, s.byDefault); err != nil {
-			panic(err) // TestDefaults
-		}
+	k, c := koanf.New("."), new(Config)
+	if err := errors.Join(loadDefaults(k, nil), k.Unmarshal("", c)); err != nil {
+		panic(err) // TestDefaults
 	}
 	return c
 }
 
-// load takes other defaults than the settings' own, by their keys, where there are any.
-func load(fs *pflag.FlagSet, file File, defaults map[string]string) (*Config, error) {
-	c, from := Default(), origins{}
-	written, err := file.values()
-	errs := []error{err}
-	took := func(s setting, origin string, err error) {
-		from[s.key] = origin
-		errs = append(errs, from.name(errors.Join(err)))
-	}
-	for key, text := range defaults {
-		s, _ := settingOf(key)
-		errs = append(errs, s.parse(c, text))
-	}
-	for _, key := range slices.Sorted(maps.Keys(written)) {
-		if s, ok := settingOf(key); ok {
-			took(s, "config file "+file.Path, s.decode(c, written[key]))
-		} else {
-			errs = append(errs, fmt.Errorf("config file %s: unknown key %q", file.Path, key))
-		}
-	}
-	environment := variables()
-	for _, name := range slices.Sorted(maps.Keys(environment)) {
-		if s, ok := settingOf(envKey(name)); ok {
-			took(s, "environment variable "+name, s.parse(c, environment[name]))
-		}
-	}
-	fs.Visit(func(f *pflag.Flag) { // those that were given
-		key, origin := f.Name, ""
-		if koord, ok := koordNames[key]; ok {
-			key, origin = koord, "--"+f.Name
-		}
-		if s, ok := settingOf(key); ok {
-			took(s, origin, s.parse(c, f.Value.String()))
-		}
-	})
-	if err := errors.Join(errs...); err != nil {
+// load takes other defaults than the settings' own, where there are any.
+func load(fs *pflag.FlagSet, file File, defaults map[string]any) (*Config, error) {
+	k, from := koanf.New("."), origins{}
+	if err := errors.Join(loadDefaults(k, defaults), loadFile(k, file, from), loadEnv(k, from), loadFlags(k, fs, from)); err != nil {
 		return nil, err
 	}
+	c := new(Config)
+	if err := k.Unmarshal("", c); err != nil {
+		return nil, fmt.Errorf("reading the settings: %w", err)
+	}
 	return c, from.name(c.Validate())
+}
+
+func loadDefaults(k *koanf.Koanf, others map[string]any) error {
+	defaults := map[string]any{}
+	for _, s := range settings() {
+		if s.byDefault != "" || s.kind.Kind() == reflect.String {
+			defaults[s.key] = s.byDefault
+		}
+	}
+	maps.Copy(defaults, others)
+	return k.Load(confmap.Provider(defaults, "."), nil)
 }
 
 // maxFile is in bytes: a hundred times what a file with every setting has.
 const maxFile = 1 << 20
 
-// values are what the file has written, by keys.
-func (f File) values() (all map[string]any, err error) {
-	if f.Err != nil {
-		return nil, f.Err
+func loadFile(k *koanf.Koanf, file File, from origins) error {
+	path := file.Path
+	if path == "" || file.Err != nil {
+		return file.Err
 	}
-	if err := yaml.Unmarshal(f.Text, &all); err != nil {
-		return nil, fmt.Errorf("config file %s: %w", f.Path, err)
+	values, err := yaml.Parser().Unmarshal(file.Text)
+	if err != nil {
+		return fmt.Errorf("config file %s: %w", path, err)
 	}
-	return all, nil
-}
-
-// variables are those of the environment that have the prefix WASMPROXY_, with their values.
-func variables() map[string]string {
-	all := map[string]string{}
-	for _, variable := range os.Environ() {
-		if name, value, _ := strings.Cut(variable, "="); strings.HasPrefix(name, envPrefix) {
-			all[name] = value
+	written := koanf.New(".")
+	if err := written.Load(confmap.Provider(values, "."), nil); err != nil {
+		return fmt.Errorf("config file %s: %w", path, err)
+	}
+	errs := []error{k.Merge(written)}
+	for _, key := range written.Keys() {
+		from[key] = "config file " + path
+		if err := checkWritten(key, written.Get(key)); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", from[key], err))
 		}
 	}
-	return all
+	return errors.Join(errs...)
+}
+
+// checkWritten takes text only, or true and false for a switch, or a list of texts for a list.
+// A number would be decoded too, and 240 be a time span of nanoseconds.
+func checkWritten(key string, value any) error {
+	s, ok := settingOf(key)
+	if !ok {
+		return fmt.Errorf("unknown key %q", key)
+	}
+	switch value := value.(type) {
+	case nil: // a key without a value
+		return nil
+	case bool:
+		if s.isSwitch() {
+			return nil
+		}
+	case int:
+		if s.isNumber() {
+			return nil
+		}
+	case []any:
+		if s.isList() && !slices.ContainsFunc(value, func(v any) bool { _, text := v.(string); return !text }) {
+			return nil
+		}
+	case string:
+		if !s.isSwitch() {
+			return s.check(value)
+		}
+	}
+	switch {
+	case s.isSwitch():
+		return wrong(key, "%v is not true or false", value)
+	case s.isNumber():
+		return wrong(key, "%v is not a whole number", value)
+	case s.isList():
+		return wrong(key, "%v is not a list of texts, nor a text with commas between them", value)
+	}
+	return wrong(key, "%v is not text; a time span has its unit, as 4m has", value)
+}
+
+// check says what of a text cannot be decoded.
+func (s setting) check(text string) error {
+	switch s.kind {
+	case reflect.TypeFor[time.Duration]():
+		if _, err := time.ParseDuration(text); err != nil {
+			return wrong(s.key, "%q is not a time span such as 4m", text)
+		}
+	case reflect.TypeFor[bool]():
+		if _, err := strconv.ParseBool(text); err != nil {
+			return wrong(s.key, "%q is not true or false", text)
+		}
+	case reflect.TypeFor[int64]():
+		if _, err := strconv.ParseInt(text, 10, 64); err != nil {
+			return wrong(s.key, "%q is not a whole number", text)
+		}
+	}
+	return nil
+}
+
+// loadEnv ignores a variable that is no setting: see UnknownVariables.
+func loadEnv(k *koanf.Koanf, from origins) error {
+	var errs []error
+	err := k.Load(env.Provider(".", env.Opt{Prefix: envPrefix, TransformFunc: func(name, value string) (string, any) {
+		s, ok := settingOf(envKey(name))
+		if !ok {
+			return "", nil
+		}
+		from[s.key] = "environment variable " + name
+		if err := s.check(value); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", from[s.key], err))
+		}
+		return s.key, value
+	}}), nil)
+	return errors.Join(append(errs, err)...)
 }
 
 // UnknownVariables returns the names of the environment variables with the prefix
 // WASMPROXY_ that are no setting, sorted. They are ignored: Kubernetes makes such
 // variables for a Service named wasmproxy.
-func UnknownVariables() (names []string) {
-	for name := range variables() {
-		if _, known := settingOf(envKey(name)); !known && !slices.Contains(otherVariables, name) {
+func UnknownVariables() []string {
+	var names []string
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		if _, known := settingOf(envKey(name)); strings.HasPrefix(name, envPrefix) && !known && !slices.Contains(otherVariables, name) {
 			names = append(names, name)
 		}
 	}
@@ -187,91 +248,38 @@ func envKey(name string) string {
 	return strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, envPrefix), "_", "-"))
 }
 
+// loadFlags takes the flags that were given; the others' defaults are settled.
+func loadFlags(k *koanf.Koanf, fs *pflag.FlagSet, from origins) error {
+	return k.Load(posflag.ProviderWithFlag(fs, ".", nil, func(f *pflag.Flag) (string, any) {
+		name := f.Name
+		if key, old := koordNames[name]; old {
+			name = key
+		}
+		if _, known := settingOf(name); !f.Changed || !known {
+			return "", nil
+		}
+		if from[name] = ""; f.Name != name {
+			from[name] = "--" + f.Name
+		}
+		return name, f.Value.String()
+	}), nil)
+}
+
 // setting is a field of Config.
 type setting struct {
 	key, byDefault, usage string
-	field                 int
+	kind                  reflect.Type
 }
 
-// of returns a pointer to the field.
-func (s setting) of(c *Config) any {
-	return reflect.ValueOf(c).Elem().Field(s.field).Addr().Interface()
-}
-
-// parse gives the field the value of a text.
-func (s setting) parse(c *Config, text string) (err error) {
-	form := ""
-	switch to := s.of(c).(type) {
-	case *string:
-		*to = text
-	case *List:
-		err = to.UnmarshalText([]byte(text))
-	case *bool:
-		form = "true or false"
-		*to, err = strconv.ParseBool(text)
-	case *int64:
-		form = "a whole number"
-		*to, err = strconv.ParseInt(text, 10, 64)
-	case *time.Duration:
-		form = "a time span such as 4m"
-		*to, err = time.ParseDuration(text)
-	}
-	if err != nil {
-		return wrong(s.key, "%q is not %s", text, form)
-	}
-	return nil
-}
-
-// decode gives the field a value of the file. It takes text only, or true and false for a switch, or a list of texts for a
-// list, or a whole number for one: 240 could else be a time span of nanoseconds. A key without a value is the empty one.
-func (s setting) decode(c *Config, value any) error {
-	to := s.of(c)
-	if value == nil {
-		reflect.ValueOf(to).Elem().SetZero()
-		return nil
-	}
-	text, isText := value.(string)
-	switch to := to.(type) {
-	case *bool:
-		var ok bool
-		if *to, ok = value.(bool); !ok {
-			return wrong(s.key, "%v is not true or false", value)
-		}
-		return nil
-	case *int64:
-		if n, ok := value.(int); ok {
-			*to = int64(n)
-			return nil
-		}
-		if !isText {
-			return wrong(s.key, "%v is not a whole number", value)
-		}
-	case *List:
-		if isText {
-			break
-		}
-		all, ok := value.([]any)
-		*to = nil
-		for _, one := range all {
-			text, isText := one.(string)
-			*to, ok = append(*to, text), ok && isText
-		}
-		if !ok {
-			return wrong(s.key, "%v is not a list of texts, nor a text with commas between them", value)
-		}
-		return nil
-	default:
-		if !isText {
-			return wrong(s.key, "%v is not text; a time span has its unit, as 4m has", value)
-		}
-	}
-	return s.parse(c, text)
-}
+func (s setting) isSwitch() bool { return s.kind.Kind() == reflect.Bool }
+func (s setting) isNumber() bool { return s.kind == reflect.TypeFor[int64]() }
+func (s setting) isList() bool   { return s.kind == reflect.TypeFor[List]() }
 
 // settings lists the fields of Config by their tags, the one table of settings.
-func settings() (all []setting) {
-	for i, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
-		all = append(all, setting{f.Tag.Get("key"), f.Tag.Get("default"), f.Tag.Get("usage"), i})
+func settings() []setting {
+	var all []setting
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
+		all = append(all, setting{f.Tag.Get("koanf"), f.Tag.Get("default"), f.Tag.Get("usage"), f.Type})
 	}
 	return all
 }
