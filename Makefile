@@ -161,6 +161,10 @@ SKIP  ?=
 e2e-node: ## Run Kubernetes' own e2e_node suite directly and through plugins that set values of each pod; FOCUS and SKIP choose specs; by hand; root
 	FOCUS='$(FOCUS)' SKIP='$(SKIP)' nice go -C $(E2E) test -count=1 -timeout 0 -v ./e2enode
 
+.PHONY: e2e-node-v2
+e2e-node-v2: ## The same in the machine of e2e-v2-suite; root
+	FOCUS='$(FOCUS)' SKIP='$(SKIP)' nice go -C $(E2E) test -count=1 -timeout 0 -v -run 'TestE2ENode$$' ./suitev2
+
 .PHONY: soak soak-3m
 soak: ## Run pods through the proxy for DURATION while plugins, the hook server and the runtime fail, and look for growth; then overload it
 soak-3m: DURATION := 3m

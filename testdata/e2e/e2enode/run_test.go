@@ -28,7 +28,16 @@ const system = `{"os": "Linux", "kernelSpec": {"versions": [".*"]}}`
 // a container that is just being started out of its own cgroup, and its specs fail.
 const flags = "--node-ip=" + isolation.NodeAddress + " --system-cgroups="
 
-// run runs specs of the suite, sixteen at a time: a spec waits most of its time, such as for a command in a container of 20 milliCPU.
+// procs is how many specs run at a time: a spec waits most of its time, such as for a command in a container of 20 milliCPU.
+// On a machine of its own, the specs that change the node come one after another, and an emulated one is slow.
+func procs() string {
+	if isolation.OnOwnMachine() {
+		return "1"
+	}
+	return "16"
+}
+
+// run runs specs of the suite.
 func run(t *testing.T, endpoint string, c chosen) specs.Results {
 	t.Helper()
 	hideSystemd(t)
@@ -43,10 +52,10 @@ func run(t *testing.T, endpoint string, c chosen) specs.Results {
 		c.CgroupRoot = "/"
 		c.Address = "0.0.0.0" // for the API server
 	})
-	cmd := node.KubeletCommand("ginkgo", "--procs=16", "--timeout=10h", "--no-color", "--focus="+c.focus, "--skip="+c.skip, program, "--",
+	cmd := node.KubeletCommand("ginkgo", "--procs="+procs(), "--timeout=10h", "--no-color", "--focus="+c.focus, "--skip="+c.skip, program, "--",
 		"--container-runtime-endpoint="+endpoint, "--node-name="+node.NodeName, "--prepull-images=false",
 		"--k8s-bin-dir="+w.Bin(), "--kubelet-config-file="+config, "--kubelet-flags="+flags,
-		"--system-spec-file="+spec, "--report-dir="+reports)
+		"--server-start-timeout="+node.Slowly(2*time.Minute).String(), "--system-spec-file="+spec, "--report-dir="+reports)
 	log, failure := node.Run(t, "ginkgo", cmd) // it fails when a spec does; the report says which
 	got, err := specs.Read(filepath.Join(reports, "junit_01.xml"))
 	if err != nil {
@@ -58,11 +67,11 @@ func run(t *testing.T, endpoint string, c chosen) specs.Results {
 }
 
 // hideSystemd has the suite start kubelet as its own process, in which it gets the run's namespaces. The machine may
-// have the program that it would start it by else, but no systemd is in these namespaces.
+// have the program that it would start it by else, but no systemd is in these namespaces. A machine of the run's own has one.
 func hideSystemd(t *testing.T) {
 	t.Helper()
 	program, err := exec.LookPath("systemd-run")
-	if err != nil {
+	if err != nil || isolation.OnOwnMachine() {
 		return
 	}
 	if err := unix.Mount(os.DevNull, program, "", unix.MS_BIND, ""); err != nil {

@@ -57,7 +57,7 @@ func newLab(t *testing.T) *lab {
 	for _, d := range []string{"plugins.d", "hooks", "cgroup", "state"} {
 		l.must(os.Mkdir(l.path(d), 0o755))
 	}
-	l.must(builder.Project(t.Context(), dir, "./cmd/wasmproxy"))
+	l.must(builder.Proxy(t.Context(), dir))
 	return l
 }
 

@@ -46,7 +46,7 @@ func programs(t *testing.T) (*artifact.Builder, string) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := errors.Join(builder.Prometheus(t.Context(), dir), builder.Bench(t.Context(), dir), builder.Project(t.Context(), dir, "./cmd/wasmproxy")); err != nil {
+	if err := errors.Join(builder.Prometheus(t.Context(), dir), builder.Bench(t.Context(), dir), builder.Proxy(t.Context(), dir)); err != nil {
 		t.Fatal(err)
 	}
 	return builder, dir

@@ -1,5 +1,5 @@
-// Package suitev2_test is `make e2e-v2-suite`: the tests of package suite, in a virtual machine with
-// cgroup v2 alone and systemd. They have the machine for themselves, one after another.
+// Package suitev2_test is `make e2e-v2-suite` and `make e2e-node-v2`: the tests of packages suite and e2enode, in a virtual
+// machine with cgroup v2 alone and systemd. They have the machine for themselves, one after another.
 package suitev2_test
 
 import (
@@ -17,7 +17,10 @@ import (
 )
 
 // testTimeout is how long a test may take. Most take two minutes on two idle CPUs.
-const testTimeout = 30 * time.Minute
+const testTimeout = time.Hour
+
+// specsTimeout is how long both runs of the specs may take.
+const specsTimeout = 4 * time.Hour
 
 // lacks are the tests that have nothing to test on some runtimes. No other may skip: the suite would pass without it.
 var lacks = map[string]func(node.Kind) bool{
@@ -27,36 +30,12 @@ var lacks = map[string]func(node.Kind) bool{
 }
 
 func TestSuite(t *testing.T) {
-	payload := build(t)
-	builder, err := artifact.NewBuilder(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	image, err := guest.MakeImage(t.Context(), builder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	payload := build(t, "./suite", node.Whole()...)
 	tests := list(t, filepath.Join(payload, program))
-	m := guest.Boot(t, image, payload, 4096)
-	m.ServeImages(t, builder)
-	workspace := "/e2e/run-" + node.RuntimeKind().ID
-	m.Run(t, `set -e
-		systemctl stop containerd
-		modprobe -a bfq overlay
-		dd if=/dev/zero of=/swap bs=1M count=64 status=none
-		chmod 600 /swap && mkswap /swap >/dev/null && swapon /swap # for TestSwap
-		echo nameserver 127.0.0.1 > /etc/resolv.conf # containerd wants the file
-		test /var/run -ef /run || { mkdir -p /var/run; mount --bind /run /var/run; } # where kubelet's cAdvisor looks for CRI-O
-		ip link add node0 type bridge
-		ip address add `+isolation.NodeAddress+`/24 dev node0
-		ip link set node0 up
-		mkdir -p `+workspace+`/tmp /e2e/log-`+node.RuntimeKind().ID+`
-		ln -s /mnt/bin `+workspace+`/bin`)
-	environment := strings.Join(append(isolation.OwnMachine(workspace), "TMPDIR="+workspace+"/tmp", node.SlownessVariable+"=10",
-		node.CgroupDriverVariable+"="+strings.ToLower(guest.Driver().String()), "E2E_RUNTIME="+node.RuntimeKind().ID), " ")
+	m, environment := boot(t, payload, 4096)
 	for _, test := range tests {
 		t.Run(test, func(t *testing.T) {
-			out, err := m.RunFor(testTimeout, nil, "cd /mnt && "+environment+" ./"+program+" -test.v -test.timeout=0 -test.skip='"+elsewhere+"' -test.run='^"+test+"$' 2>&1")
+			out, err := m.RunFor(testTimeout, nil, environment+" ./"+program+" -test.v -test.timeout=0 -test.skip='"+elsewhere+"' -test.run='^"+test+"$' 2>&1")
 			switch {
 			case err != nil:
 				t.Error(err)
@@ -78,11 +57,58 @@ func TestSuite(t *testing.T) {
 // elsewhere is a test that needs git, which the machine lacks, and no cgroup.
 const elsewhere = "^TestResize$/^none$/^manifests$"
 
-// program is the suite's.
+// TestE2ENode runs specs of Kubernetes' own suite. FOCUS and SKIP choose them, as they do for `make e2e-node`.
+func TestE2ENode(t *testing.T) {
+	payload := build(t, "./e2enode", node.Programs(append(artifact.E2ENode(), artifact.Kubelet())...), node.Bundled("audit", "default-annotations", "memory-qos"))
+	m, environment := boot(t, payload, 6144, artifact.E2ENode()...)
+	m.WriteFile(t, "/usr/local/bin/sudo", []byte("#!/bin/sh\nexec \"$@\"\n")) // with it the specs restart kubelet
+	m.Run(t, "chmod +x /usr/local/bin/sudo")
+	out, err := m.RunFor(specsTimeout, nil, environment+" FOCUS='"+os.Getenv("FOCUS")+"' SKIP='"+os.Getenv("SKIP")+"' ./"+program+" -test.v -test.timeout=0 2>&1")
+	if err != nil {
+		t.Error(err)
+		logged, err := m.RunFor(time.Minute, nil, "tail --bytes=60000 /e2e/log-"+node.RuntimeKind().ID+"/*-ginkgo.log")
+		t.Logf("what the specs have logged (%v):\n%s", err, logged)
+		return
+	}
+	t.Log(out)
+}
+
+// boot boots the machine, whose images have these programs, too. A command line that runs the program begins with environment.
+func boot(t *testing.T, payload string, memory int, programs ...artifact.Program) (m *guest.Machine, environment string) {
+	t.Helper()
+	builder, err := artifact.NewBuilder(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := guest.MakeImage(t.Context(), builder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m = guest.Boot(t, image, payload, memory)
+	m.ServeImages(t, builder, programs...)
+	workspace := "/e2e/run-" + node.RuntimeKind().ID
+	m.Run(t, `set -e
+		systemctl stop containerd
+		modprobe -a bfq overlay
+		dd if=/dev/zero of=/swap bs=1M count=64 status=none
+		chmod 600 /swap && mkswap /swap >/dev/null && swapon /swap # for TestSwap
+		echo nameserver 127.0.0.1 > /etc/resolv.conf # containerd wants the file
+		test /var/run -ef /run || { mkdir -p /var/run; mount --bind /run /var/run; } # where kubelet's cAdvisor looks for CRI-O
+		ip link add node0 type bridge
+		ip address add `+isolation.NodeAddress+`/24 dev node0
+		ip link set node0 up
+		mkdir -p `+workspace+`/tmp /e2e/log-`+node.RuntimeKind().ID+`
+		ln -s /mnt/bin `+workspace+`/bin`)
+	environment = strings.Join(append(isolation.OwnMachine(workspace), "TMPDIR="+workspace+"/tmp", node.SlownessVariable+"=10",
+		node.CgroupDriverVariable+"="+strings.ToLower(guest.Driver().String()), "E2E_RUNTIME="+node.RuntimeKind().ID), " ")
+	return m, "cd /mnt && " + environment
+}
+
+// program is that of the tests.
 const program = "suite.test"
 
-// build makes the files of the machine: programs, plugins and the suite's own tests.
-func build(t *testing.T) (payload string) {
+// build makes the files of the machine: programs, plugins and the tests of a package.
+func build(t *testing.T, pkg string, parts ...node.Part) (payload string) {
 	t.Helper()
 	builder, err := artifact.NewBuilder(t.Context())
 	if err != nil {
@@ -97,11 +123,11 @@ func build(t *testing.T) (payload string) {
 		t.Fatal(err)
 	}
 	defer unlock()
-	if err := node.Prepare(t.Context(), builder, links, node.Whole()...); err != nil {
+	if err := node.Prepare(t.Context(), builder, links, parts...); err != nil {
 		t.Fatal(err)
 	}
 	payload = t.TempDir()
-	if err := builder.OwnTests(t.Context(), filepath.Join(payload, program), "./suite"); err != nil {
+	if err := builder.OwnTests(t.Context(), filepath.Join(payload, program), pkg); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command("cp", "--recursive", "--dereference", links.Bin(), payload).CombinedOutput(); err != nil {

@@ -48,11 +48,9 @@ func (b *Builder) ProjectFile(name string) string { return filepath.Join(b.proje
 // modules is the directory of the pinned modules.
 func (b *Builder) modules() string { return filepath.Join(b.project, "testdata/e2e/modules") }
 
-// Project builds the packages of the project's own module into the directory
-// dir. Go's build cache alone decides what there is to do.
-func (b *Builder) Project(ctx context.Context, dir string, packages ...string) error {
-	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-o", dir + "/"}, packages...)
-	return run(ctx, b.project, []string{"CGO_ENABLED=0"}, "go", args...)
+// Proxy builds wasmproxy into the directory dir, as `make build` does. Go's build cache alone decides what there is to do.
+func (b *Builder) Proxy(ctx context.Context, dir string) error {
+	return run(ctx, b.project, []string{"MAKEFLAGS="}, "make", "-s", "build", "BIN="+filepath.Join(dir, "wasmproxy"))
 }
 
 // Fleet builds the fleet's programs, of a module of their own, into dir.

@@ -3,6 +3,7 @@ package guest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -81,7 +82,7 @@ func Driver() cri.CgroupDriver {
 func buildPayload(t testing.TB, b *artifact.Builder, plugins []Plugin) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	if err := b.Project(t.Context(), dir, "./cmd/wasmproxy"); err != nil {
+	if err := b.Proxy(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "plugins"), 0o755); err != nil {
@@ -125,11 +126,11 @@ func writeFile(t testing.TB, file string, data []byte) {
 	}
 }
 
-// ServeImages serves the images to the runtime in the guest.
-func (m *Machine) ServeImages(t testing.TB, b *artifact.Builder) {
+// ServeImages serves the images to the runtime in the guest, also those of these programs.
+func (m *Machine) ServeImages(t testing.TB, b *artifact.Builder, programs ...artifact.Program) {
 	t.Helper()
 	bin, here := t.TempDir(), freeAddress(t)
-	if err := b.ImagePrograms(t.Context(), bin); err != nil {
+	if err := errors.Join(b.ImagePrograms(t.Context(), bin), b.Programs(t.Context(), bin, programs...)); err != nil {
 		t.Fatal(err)
 	}
 	if err := image.Serve(t.Context(), here, bin); err != nil {

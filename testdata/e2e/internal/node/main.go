@@ -83,7 +83,7 @@ func Prepare(ctx context.Context, b *artifact.Builder, w isolation.Workspace, pa
 		artifact.InstallDebianPackages(ctx, artifact.DebianPackages...),
 		RuntimeKind().install(b, ctx, w.Bin()),
 		b.ImagePrograms(ctx, w.Bin()),
-		b.Project(ctx, w.Bin(), "./cmd/wasmproxy"),
+		b.Proxy(ctx, w.Bin()),
 		buildPlugins(ctx, b, w),
 	}
 	for _, part := range parts {
