@@ -59,6 +59,7 @@ func catalogue(p parts) map[string]recipe {
 		criTools + "test-image-predefined-group":    {config: v1.Config{Cmd: []string{"sh"}, User: "1000"}, layers: []v1.Layer{p.base, p.groups}},
 		criTools + "hostnet-nginx-amd64":            hostNginx,
 		tests + "busybox:1.37.0-1":                  {config: shell, layers: []v1.Layer{p.base}}, // of Kubernetes 1.36
+		tests + "busybox:1.36.1-1":                  {config: shell, layers: []v1.Layer{p.base}}, // of its MemoryQoS
 	}
 	if p.agnhost != nil { // 1.36 has both
 		config := v1.Config{Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}}
