@@ -270,16 +270,10 @@ func (d Directory) has(digest string) bool {
 // collect removes modules that a delivery has written and that no JSON file names. If one cannot be read, it may name
 // any of them, and all stay.
 func (d Directory) collect(r *record) error {
-	named := map[string]bool{}
 	found, _ := registry.ReadUntrusted(string(d))
-	for _, one := range found {
-		if one.Problem != nil && one.Module == "" {
-			return nil
-		}
-		named[one.Module] = true
-		if one.Shadow != nil {
-			named[one.Shadow.Module] = true
-		}
+	named, all := modules(found, "")
+	if !all {
+		return nil
 	}
 	var errs error
 	r.Modules = slices.DeleteFunc(r.Modules, func(digest string) bool {

@@ -1,7 +1,6 @@
 package delivery
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,7 +63,7 @@ func (d Directory) remove(id string) (removed []string, err error) {
 }
 
 // alone is the module that the JSON file of a plugin names, from the directory; empty if it names none, if another file names
-// it, too, or if one that cannot be read may name it.
+// it, too, as a plugin's or a shadow's, or if one that cannot be read may name it.
 func (d Directory) alone(id string) string {
 	found, _ := registry.ReadUntrusted(string(d)) // a description has the error about its own file
 	i := slices.IndexFunc(found, func(one registry.Description) bool { return one.ID == plugin.Name(id) })
@@ -72,11 +71,25 @@ func (d Directory) alone(id string) string {
 		return ""
 	}
 	module := filepath.Clean(found[i].Module)
-	for j, other := range found {
-		unknown := other.Problem != nil && other.Module == ""
-		if j != i && (unknown || filepath.Clean(cmp.Or(other.Module, ".")) == module) {
-			return ""
-		}
+	if named, all := modules(found, plugin.Name(id)); named[module] || !all {
+		return ""
 	}
 	return module
+}
+
+// modules are those that plugins and their shadows name, but for one plugin. It reports false if a file that cannot be read
+// may name another one.
+func modules(found []registry.Description, except string) (named map[string]bool, all bool) {
+	named, all = map[string]bool{}, true
+	for _, one := range found {
+		if one.ID == except {
+			continue
+		}
+		named[filepath.Clean(one.Module)] = true
+		if one.Shadow != nil {
+			named[filepath.Clean(one.Shadow.Module)] = true
+		}
+		all = all && (one.Problem == nil || one.Module != "")
+	}
+	return named, all
 }

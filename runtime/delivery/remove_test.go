@@ -55,3 +55,20 @@ func TestRemoveUnreadable(t *testing.T) {
 		t.Errorf("%q is left", got)
 	}
 }
+
+// TestRemoveKeepsAShadow: the module of a plugin stays that another plugin's shadow names.
+func TestRemoveKeepsAShadow(t *testing.T) {
+	d := Directory(t.TempDir())
+	deliver(t, d, plugins{"10-a": "next {}"}.delivery(t, "a"))
+	found, _ := registry.Read(registry.Dirs{Plugins: string(d)})
+	module := found[0].Module
+	write(t, d.path("20-b.wasm"), header+"hand")
+	write(t, d.path("20-b.json"), `{"shadow": {"wasm-module": "`+module+`"}}`)
+	removed, err := d.Remove(t.Context(), []string{"10-a"}, true)
+	if err != nil || len(removed) != 1 {
+		t.Errorf("%q is removed, error %v", removed, err)
+	}
+	if _, there := files(t, d)[d.path(module)]; !there {
+		t.Errorf("%s is gone, which the shadow of 20-b names", module)
+	}
+}
