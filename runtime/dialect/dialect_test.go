@@ -202,7 +202,9 @@ func youkiDoctor(t *testing.T) {
 	t.Cleanup(serves.Stop)
 	settings := config.Default()
 	settings.Backend = "unix:///youki.sock"
-	report := doctor.Run(t.Context(), doctor.Options{Root: root, Settings: settings})
+	report := doctor.Run(t.Context(), doctor.Options{
+		Root: root, Settings: settings, Clock: doctor.KernelClock, Load: func(context.Context, *config.Config) ([]string, error) { return nil, nil },
+	})
 	for check, want := range map[string]string{
 		"crio-socket":       "the container runtime is Youki, and unix:///run/wasmproxy/wasmproxy.sock does not end in run/youki/youki.sock",
 		"containerd-socket": "the container runtime is Youki, whose socket is unix:///youki.sock",
