@@ -1,6 +1,7 @@
 package systemd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -50,6 +51,14 @@ type due struct {
 // a call that systemd did not answer in time, as while it is being reloaded, Keep leaves what it is
 // to do to Retry until systemd answers again: the starts of containers wait for Keep.
 func (m *Manager) Keep(ctx context.Context, version int, k Kept, files Files) {
+	if k.File == oomGroup {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if _, open := m.oomGroups[k.Group]; open {
+			m.oomGroups[k.Group] = files.Read(oomGroup)
+		}
+		return
+	}
 	if _, known := table(version)[k.File]; !known {
 		return
 	}
@@ -159,7 +168,10 @@ func (m *Manager) set(ctx context.Context, conn *dbus.Conn, k Kept, d due, prope
 	}
 	before := ""
 	if d.version == 2 {
-		before = d.Read(oomGroup)
+		m.mu.Lock()
+		before = m.oomGroups[k.Group]
+		m.mu.Unlock()
+		before = cmp.Or(before, d.Read(oomGroup))
 	}
 	err := setProperties(ctx, conn, k.Group, properties)
 	if before != "" {
@@ -171,6 +183,9 @@ func (m *Manager) set(ctx context.Context, conn *dbus.Conn, k Kept, d due, prope
 	}
 	m.mu.Lock()
 	m.silent = ctx.Err() != nil
+	if delete(m.oomGroups, k.Group); m.silent && before != "" {
+		m.oomGroups[k.Group] = before
+	}
 	m.mu.Unlock()
 	if err == nil {
 		return
@@ -189,7 +204,13 @@ func (m *Manager) postpone(k Kept, d due) {
 	defer m.mu.Unlock()
 	m.due[k] = &d
 	if len(m.due) > m.maxDue {
-		maps.DeleteFunc(m.due, func(_ Kept, d *due) bool { return d.Gone() })
+		maps.DeleteFunc(m.due, func(k Kept, d *due) bool {
+			gone := d.Gone()
+			if gone {
+				delete(m.oomGroups, k.Group)
+			}
+			return gone
+		})
 		m.maxDue = 2*len(m.due) + minDue
 	}
 }

@@ -79,6 +79,10 @@ type Manager struct {
 	silent   bool  // systemd did not answer the last call in time
 	due      map[Kept]*due
 	maxDue   int // how much may be due before it is looked through
+
+	// oomGroups are values of memory.oom.group, by the path of the cgroup, of units of which systemd has not answered a
+	// call in time: it may still carry that out, and overwrite the file.
+	oomGroups map[string]string
 }
 
 // New returns a Manager without a connection: Run makes it.
@@ -86,7 +90,7 @@ func New(addresses []Address, events Events) *Manager {
 	tried := make(chan struct{})
 	return &Manager{
 		addresses: addresses, events: events, tried: tried, hasTried: sync.OnceFunc(func() { close(tried) }),
-		turn: make(chan struct{}, 1), due: map[Kept]*due{}, maxDue: minDue,
+		turn: make(chan struct{}, 1), due: map[Kept]*due{}, maxDue: minDue, oomGroups: map[string]string{},
 	}
 }
 

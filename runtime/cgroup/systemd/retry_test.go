@@ -3,6 +3,7 @@ package systemd
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"net"
@@ -216,4 +217,38 @@ func TestKeepWaitsOnceForASystemdThatDoesNotAnswer(t *testing.T) {
 			t.Errorf("then a file waits %v; due is %v", waited, m.due)
 		}
 	})
+}
+
+// A call that systemd has not answered in time may overwrite memory.oom.group later. It comes back with the retry: the
+// value of before the call, or one that was written since.
+func TestOOMGroupComesBackAfterALateAnswer(t *testing.T) {
+	for _, since := range []string{"", "0"} {
+		synctest.Test(t, func(t *testing.T) {
+			const group, other = "/a.scope", "1"
+			d := &delayed{files: map[string]string{group: "99", oomGroup: other}, answers: make(chan struct{})}
+			m := New(nil, Events{})
+			m.hasTried()
+			m.conn, m.version = d.connect(t), 255
+			files := Files{Read: func(name string) string {
+				if name == oomGroup {
+					return d.read(oomGroup)
+				}
+				return d.read(group)
+			}, Write: func(name, value string) error {
+				d.write(name, value)
+				return nil
+			}}
+			m.Keep(t.Context(), 2, Kept{group, "pids.max"}, files)
+			if since != "" {
+				d.write(oomGroup, since)
+				m.Keep(t.Context(), 2, Kept{group, oomGroup}, files)
+			}
+			d.write(oomGroup, "of systemd")
+			close(d.answers)
+			m.Retry(t.Context())
+			if got, want := d.read(oomGroup), cmp.Or(since, other); got != want || len(m.due)+len(m.oomGroups) > 0 {
+				t.Errorf("%s is %q, want %q; due are %v and %v", oomGroup, got, want, m.due, m.oomGroups)
+			}
+		})
+	}
 }
