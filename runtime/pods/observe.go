@@ -139,6 +139,9 @@ func (r *records) createdContainer(requested, sent cri.Carried, podID, id string
 // endEarlier notes that the earlier attempts of a container have ended: kubelet makes the next one
 // only then, and no call shows that a container ends by itself.
 func (r *records) endEarlier(podID string, next *runtimeapi.ContainerMetadata) {
+	if next.GetAttempt() == 0 {
+		return
+	}
 	for id := range r.members[podID] {
 		c := r.containers.records[id]
 		m := c.Config.GetMetadata()

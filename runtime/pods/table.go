@@ -28,11 +28,14 @@ func newTable[T any]() table[T] {
 	return table[T]{records: map[string]T{}, reads: map[*reading[T]]struct{}{}}
 }
 
+// idLength is how many digits the IDs of containerd, CRI-O and Docker have, 256 bits in hex.
+const idLength = 64
+
 // find returns a record by its ID, or by a prefix of one ID only: runtimes take
 // those too. It returns the whole ID.
 func (t *table[T]) find(id string) (string, T, bool) {
 	rec, ok := t.records[id]
-	if ok || id == "" {
+	if ok || id == "" || len(id) >= idLength { // no prefix: a new container is looked for among all of the node's
 		return id, rec, ok
 	}
 	var full string
