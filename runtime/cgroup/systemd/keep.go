@@ -44,7 +44,7 @@ type due struct {
 
 // Keep has systemd keep the values that a unit's cgroup has in a file, after it was written,
 // and over a reload. version is that of cgroups. Nothing is done for a file that systemd does not know, or of a cgroup that is
-// not its unit's.
+// not its unit's; but a value of memory.oom.group is the one that comes back after a call which systemd has yet to answer.
 //
 // There is no error: the value is in the file, which is as good until the next reload. What
 // went wrong is an event, and Retry tries it again. Keep waits for Run's first try to connect. After
