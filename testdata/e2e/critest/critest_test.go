@@ -89,7 +89,7 @@ var (
 )
 
 func TestNoop(t *testing.T) {
-	holdAgainst(t, noop.run(t), readExpected(t))
+	noop.run(t, func(t *testing.T, got specs.Results) { holdAgainst(t, got, readExpected(t)) })
 }
 
 func TestFourWays(t *testing.T) {
@@ -100,21 +100,32 @@ func TestFourWays(t *testing.T) {
 		holdAgainst(t, direct, expected)
 	})
 	for _, v := range []variant{bare, noop, annotate} {
-		t.Run(v.name, func(t *testing.T) { reportLost(t, direct, v.run(t), expected) })
+		t.Run(v.name, func(t *testing.T) {
+			v.run(t, func(t *testing.T, got specs.Results) { reportLost(t, direct, got, expected) })
+		})
 	}
 }
 
-// run runs critest on a node of its own, and checks wasmproxy's account.
-func (v variant) run(t *testing.T) specs.Results {
+// run runs critest on a node of its own, and then checks its results and wasmproxy's account:
+// what they find stands below the logs that the node shows if it fails.
+func (v variant) run(t *testing.T, check func(*testing.T, specs.Results)) {
 	t.Helper()
-	endpoint := node.StartRuntime(t).ProxyEndpoint
-	proxy := node.StartProxy(t, v.plugins...)
-	got := run(t, endpoint)
-	updateContainer(t)
-	served := proxy.Stop(t)
+	var got specs.Results
+	var proxy *node.Proxy
+	var served node.Served
+	ran := t.Run("node", func(t *testing.T) {
+		endpoint := node.StartRuntime(t).ProxyEndpoint
+		proxy = node.StartProxy(t, v.plugins...)
+		got = run(t, endpoint)
+		updateContainer(t)
+		served = proxy.Stop(t)
+	})
+	if !ran {
+		return
+	}
 	checkServed(t, served, v.hooks)
 	checkChanges(t, proxy, served, v.changes)
-	return got
+	check(t, got)
 }
 
 // run runs critest against an endpoint.

@@ -98,8 +98,12 @@ func (p *process) showLog(t testing.TB) {
 		return
 	}
 	lines := strings.Split(strings.TrimSpace(string(log)), "\n")
-	const last = 40
-	t.Logf("the last lines of %s:\n%s", p.log, strings.Join(lines[max(0, len(lines)-last):], "\n"))
+	const last, width = 20, 240 // else the logs of a node bury what the test says
+	lines = lines[max(0, len(lines)-last):]
+	for i, line := range lines {
+		lines[i] = line[:min(len(line), width)]
+	}
+	t.Logf("the last lines of %s:\n%s", p.log, strings.Join(lines, "\n"))
 }
 
 // StartProgram starts a program of the workspace. When the test ends it must still be running, and is killed.
