@@ -17,20 +17,20 @@ type benchmark struct {
 
 const largeList = "ListContainers16MiB"
 
-// benchmarks are all that is measured. The calls of a round are few, so that the parties alternate often and a
-// disturbance of the machine meets all of them.
-func benchmarks() []benchmark {
-	return []benchmark{
-		{name: "Version", calls: 200, call: version,
-			parties: []string{direct, rawRelay, koord, wasmproxy, wasmproxy5, wasmproxy8}},
-		{name: "CreateContainer", calls: 150, call: createIn(plain),
+// benchmarks are all that is measured, in groups of those that are compared with one another. The calls of a round
+// are few, so that the parties alternate often and a disturbance of the machine meets all of them.
+func benchmarks() [][]benchmark {
+	return [][]benchmark{
+		{{name: "Version", calls: 200, call: version,
+			parties: []string{direct, rawRelay, koord, wasmproxy, wasmproxy5, wasmproxy8}}},
+		{{name: "CreateContainer", calls: 150, call: createIn(plain),
 			parties: []string{direct, rawRelay, koord, koordHook, wasmproxy, wasmproxy1, recorded, shadowed, withSinks, wasmproxy8, remoteHook}},
-		{name: "RunPodSandbox", calls: 150, call: runPod,
-			parties: []string{direct, rawRelay, koord, koordHook, wasmproxy, noopWasm, remoteHook}},
-		{name: "CreateContainerChanged", calls: 150, call: createIn(annotated),
-			parties: []string{direct, wasmproxy1, withSinks, wasmproxy8}},
-		{name: largeList, calls: 4, call: listLarge, refuses: koord, // it leaves gRPC's limit at 4 MiB
-			parties: []string{direct, rawRelay, koord, wasmproxy}},
+			{name: "CreateContainerChanged", calls: 150, call: createIn(annotated),
+				parties: []string{direct, wasmproxy1, withSinks, wasmproxy8}}},
+		{{name: "RunPodSandbox", calls: 150, call: runPod,
+			parties: []string{direct, rawRelay, koord, koordHook, wasmproxy, noopWasm, remoteHook}}},
+		{{name: largeList, calls: 4, call: listLarge, refuses: koord, // it leaves gRPC's limit at 4 MiB
+			parties: []string{direct, rawRelay, koord, wasmproxy}}},
 	}
 }
 
@@ -63,30 +63,35 @@ type series struct {
 	failure          string
 }
 
-// measure runs one benchmark for the rounds given, after a round whose result is dropped.
-func (n *node) measure(ctx context.Context, b benchmark, rounds int) ([]*series, error) {
-	all := make([]*series, len(b.parties))
-	for i, name := range b.parties {
-		all[i] = &series{benchmark: b.name, party: name, failure: n.missing[name]}
+// measure runs the benchmarks of a group for the rounds given, after a round whose results are dropped.
+func (n *node) measure(ctx context.Context, group []benchmark, rounds int) ([][]*series, error) {
+	type turn struct {
+		b benchmark
+		s *series
+	}
+	var turns []turn
+	all := make([][]*series, len(group))
+	for i, b := range group {
+		for _, name := range b.parties {
+			s := &series{benchmark: b.name, party: name, failure: n.missing[name]}
+			all[i] = append(all[i], s)
+			turns = append(turns, turn{b, s})
+		}
 	}
 	for round := range rounds + 1 {
-		for i := range all {
-			s := all[(round+i)%len(all)] // nobody is always first
-			if err := n.turn(ctx, b, s); err != nil {
+		for i := range turns {
+			t := turns[(round+i)%len(turns)] // nobody is always first
+			if err := n.turn(ctx, t.b, t.s); err != nil {
 				return nil, err
 			}
 		}
 		if round == 0 {
-			dropSamples(all)
+			for _, t := range turns {
+				t.s.samples = nil
+			}
 		}
 	}
 	return all, nil
-}
-
-func dropSamples(all []*series) {
-	for _, s := range all {
-		s.samples = nil
-	}
 }
 
 // turn adds one round of one party.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 )
 
 // run builds, starts, measures, checks and writes.
@@ -64,16 +65,16 @@ func (n *node) run(ctx context.Context, o *options) (*result, error) {
 		}
 		r.series = append(r.series, starts...)
 	}
-	for _, b := range benchmarks() {
-		if !o.only.MatchString(b.name) {
-			continue
+	for _, group := range benchmarks() {
+		group = slices.DeleteFunc(group, func(b benchmark) bool { return !o.only.MatchString(b.name) })
+		for _, b := range group {
+			fmt.Println("measuring", b.name)
 		}
-		fmt.Println("measuring", b.name)
-		all, err := n.measure(ctx, b, o.rounds)
+		all, err := n.measure(ctx, group, o.rounds)
 		if err != nil {
 			return nil, err
 		}
-		r.series = append(r.series, all)
+		r.series = append(r.series, all...)
 	}
 	return r, nil
 }
