@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,7 +33,8 @@ no testdata. A FILE is one file of fixtures; its plugin is in its folder, or in 
 above. Without arguments DIR is the current one.
 For each case the plugin is loaded anew, in the proxy's own engine, and the CRI call of the
 case goes through the proxy's own code. The format is in testdata/abi/README.md of wasmproxy;
-its key want says what the answer must be. The output and the report show what a fixture
+its key want says what the answer must be. A case that cannot be read or run fails, and the
+others run. The output and the report show what a fixture
 holds, environment included: put no secret there.`
 
 func testCommand() *cobra.Command {
@@ -150,7 +152,11 @@ func (t *tester) testAll(cmd *cobra.Command, files []fixtureFile, junit string) 
 		}
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d of %d cases failed", failed, cases)
+		unchanged := ""
+		if t.update {
+			unchanged = "; their files were not updated"
+		}
+		return fmt.Errorf("%d of %s failed%s", failed, number(cases, "case"), unchanged)
 	}
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s passed\n", number(cases, "case"))
 	return err
@@ -159,42 +165,75 @@ func (t *tester) testAll(cmd *cobra.Command, files []fixtureFile, junit string) 
 // maxFixtures is the most that is read of a file of fixtures, in bytes.
 const maxFixtures = 16 << 20
 
-// test runs one file.
+// test runs one file. A case that cannot be read or run fails like one with a wrong answer, and the others run. The error is
+// one that ends the command.
 func (t *tester) test(cmd *cobra.Command, f fixtureFile) (suite, error) {
-	file, s := f.path, suite{Name: f.path}
-	text, err := regular.Read(file, maxFixtures, nil)
-	if err != nil {
-		return s, fmt.Errorf("%s: %w", file, err)
+	s := suite{Name: f.path}
+	text, err := regular.Read(f.path, maxFixtures, nil)
+	var all []fixture.Case
+	if err == nil {
+		all, err = fixture.Parse(f.path, text)
 	}
-	all, err := fixture.Parse(file, text)
-	if err != nil {
-		return s, fmt.Errorf("%s: %w", file, err)
+	for _, wrong := range eachError(err) {
+		what := "reading the file"
+		if in := new(fixture.CaseError); errors.As(wrong, &in) {
+			what, wrong = fmt.Sprintf("reading case %d", in.Number), in.Err
+		}
+		if err := s.report(cmd.OutOrStdout(), what, "", 0, wrong); err != nil {
+			return s, err
+		}
 	}
 	answers := make([]fixture.Answer, len(all))
 	for i, c := range all {
 		start := time.Now()
-		if answers[i], err = simulate.RunCase(cmd.Context(), c, f.plugin.loader(cmd.Context(), t.engine)); err != nil {
-			return s, fmt.Errorf("%s: %s: %w", file, c.Name, err)
+		a, failure := simulate.RunCase(cmd.Context(), c, f.plugin.loader(cmd.Context(), t.engine))
+		if err := cmd.Context().Err(); err != nil {
+			return s, err
 		}
-		fuel, failure := answers[i].Fuel, c.Want.Compare(answers[i])
-		if limited := c.Want != nil && c.Want.MaxFuel > 0; t.maxFuel > 0 && !limited {
-			failure = errors.Join(failure, fixture.CheckFuel(fuel, t.maxFuel))
+		played, fuel := failure == nil, ""
+		if played {
+			answers[i], fuel = a, fmt.Sprintf(" (%d fuel)", a.Fuel)
 		}
-		state, why := "ok   ", ""
-		switch {
-		case t.update:
-			failure = nil
-		case failure != nil:
-			state, why = "FAIL ", "      "+indented("      ", strings.Split(failure.Error(), "\n"))+"\n"
+		if played && !t.update {
+			failure = t.compare(c, a)
 		}
-		s.add(c.Name, time.Since(start), failure)
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s: %s (%d fuel)\n%s", state, plugin.Name(file), printable(c.Name), fuel, why)
-		if err != nil {
+		if err := s.report(cmd.OutOrStdout(), c.Name, fuel, time.Since(start), failure); err != nil {
 			return s, err
 		}
 	}
-	if t.update {
-		return s, updateFixtures(file, all, answers)
+	if t.update && s.Failures == 0 {
+		return s, updateFixtures(f.path, all, answers)
 	}
 	return s, nil
+}
+
+// eachError returns the errors that were joined.
+func eachError(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+// compare says what of the answer is not as the case wants it.
+func (t *tester) compare(c fixture.Case, a fixture.Answer) error {
+	failure := c.Want.Compare(a)
+	if limited := c.Want != nil && c.Want.MaxFuel > 0; t.maxFuel > 0 && !limited {
+		failure = errors.Join(failure, fixture.CheckFuel(a.Fuel, t.maxFuel))
+	}
+	return failure
+}
+
+// report adds what came of a case to the suite, and prints it.
+func (s *suite) report(out io.Writer, name, fuel string, took time.Duration, failure error) error {
+	s.add(name, took, failure)
+	state, why := "ok   ", ""
+	if failure != nil {
+		state, why = "FAIL ", "      "+indented("      ", strings.Split(failure.Error(), "\n"))+"\n"
+	}
+	_, err := fmt.Fprintf(out, "%s %s: %s%s\n%s", state, plugin.Name(s.Name), printable(name), fuel, why)
+	return err
 }
