@@ -52,6 +52,9 @@ one more call. plugin build --debug gives functions their names.`,
 			}
 			ctx := cmd.Context()
 			defer t.engine.Close(ctx)
+			for _, note := range t.event.Notes {
+				fmt.Fprintf(cmd.ErrOrStderr(), "note: %s\n", printable(note))
+			}
 			b := &bencher{trial: t, out: cmd.OutOrStdout(), n: n}
 			fmt.Fprintf(b.out, "goos: %s\ngoarch: %s\npkg: %s\n", runtime.GOOS, runtime.GOARCH, t.plugin.beside.ID)
 			if err := b.calls(ctx); err != nil {

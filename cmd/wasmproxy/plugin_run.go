@@ -33,7 +33,7 @@ func (f *eventFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.event, "event", "", "file of the event: a Pod's YAML, a fixture, a recording, or a CRI request; - is stdin")
 	flags.StringVar(&f.config, "config", "", pluginConfig+" (default: key config of X.json beside X.wasm)")
 	flags.StringSliceVar(&f.grant, "grant", nil, "capabilities beside the default and those of X.json, such as env,store.read; * is all")
-	flags.StringVar(&f.setting.Case, "case", "", "name of the case, in a file of fixtures with several")
+	flags.StringVar(&f.setting.Case, "case", "", "name of the case, in a file of fixtures with several (default: the first, of --hook if that is given)")
 	flags.StringVar(&f.setting.Container, "container", "", "container of the Pod (default: the first)")
 	flags.StringVar(&f.setting.Handler, "runtime-handler", "", "runtime handler of the Pod (default: its RuntimeClass's)")
 	flags.StringSliceVar(&f.setting.Command, "command", nil, "what Exec and ExecSync run in the Pod, such as sh,-c,ls")
@@ -147,7 +147,8 @@ own engine and code. Nothing runs, and no cgroup is touched. FILE is one of
   a Pod         YAML or JSON, converted as kubelet 1.37 would: QoS class, cgroup parent,
                 shares, quota, OOM score, labels, annotations, environment, mounts,
                 overhead and runtime handler. A RuntimeClass may be in the same file.
-  a fixture     as plugin test plays it; --case picks one of several
+  a fixture     as plugin test plays it; of several cases the first, and a note says so, or
+                the one that --case and --hook name
   a recording   a list of {"method", "request", "response"} as protojson: the last call
                 of the hook's method is the event, those before made what there is
   a request     of the hook's method, as protojson or as it is on the wire

@@ -50,15 +50,29 @@ func readFixture(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	var names []string
+	var found, names []string
+	var first fixture.Case
 	for _, c := range cases {
+		name := fmt.Sprintf("%q (%v)", c.Name, c.Hook)
+		names = append(names, name)
 		named := s.Case == "" || s.Case == c.Name
-		if named && (hook == 0 || c.Hook == hook) {
-			return FromFixture(c, s.CgroupVersion)
+		if !named || hook != 0 && c.Hook != hook {
+			continue
 		}
-		names = append(names, fmt.Sprintf("%s (%v)", c.Name, c.Hook))
+		if len(found) == 0 {
+			first = c
+		}
+		found = append(found, name)
 	}
-	wanted := []string{s.Case, hook.String()}
-	return nil, fmt.Errorf("no case is %s; there are %s",
-		strings.Join(slices.DeleteFunc(wanted, func(w string) bool { return w == "" }), " for "), strings.Join(names, ", "))
+	if len(found) == 0 {
+		wanted := []string{s.Case, hook.String()}
+		return nil, fmt.Errorf("no case is %s; there are %s",
+			strings.Join(slices.DeleteFunc(wanted, func(w string) bool { return w == "" }), " for "), strings.Join(names, ", "))
+	}
+	e, err := FromFixture(first, s.CgroupVersion)
+	if err == nil && len(found) > 1 {
+		e.Notes = append(e.Notes, fmt.Sprintf("%d cases of the file fit, and this is the first of them, %s; choose another one with --case or --hook: %s",
+			len(found), found[0], strings.Join(found[1:], ", ")))
+	}
+	return e, err
 }
