@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -90,6 +93,16 @@ func adminClient(cmd *cobra.Command) (client admin.Client, err error) {
 // adminSettings are those of a command with adminFlags, whatever is wrong with the settings file.
 // If the command line names one of the proxy's two sockets, the other may be another proxy's, and is left out.
 func adminSettings(cmd *cobra.Command, mayGuess bool) (*config.Config, error) {
+	for _, name := range []string{"plugin-dir", "hook-dir"} { // a person names them from where they are
+		f := cmd.Flags().Lookup(name)
+		if !f.Changed || f.Value.String() == "" {
+			continue
+		}
+		dir, err := filepath.Abs(f.Value.String())
+		if err = errors.Join(err, f.Value.Set(dir)); err != nil {
+			return nil, fmt.Errorf("--%s %s: %w", name, f.Value, err)
+		}
+	}
 	c, err := knownSettings(cmd, mayGuess)
 	if err != nil {
 		return nil, err

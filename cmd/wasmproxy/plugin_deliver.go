@@ -93,7 +93,7 @@ func deliverCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.dir, "dir", "", "plugin directory (default: plugin-dir of the settings)")
+	f.StringVar(&o.dir, "plugin-dir", "", "plugin directory (default: plugin-dir of the settings)")
 	f.StringVar(&o.owner, "owner", "", "whose delivery it is; required")
 	f.BoolVar(&o.allowEmpty, "allow-empty", false, "let a DIR without plugins remove all that the owner has")
 	f.BoolVar(&o.anyName, "any-name", false, "let a file have another name than its module: qos is 50-qos or 50-qos-batch otherwise")

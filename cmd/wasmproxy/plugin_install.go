@@ -36,11 +36,11 @@ The file takes the place of an older one at once, never half written. The direct
 that the proxy trusts: root's or yours, and writable by nobody else.
 
 Then the command waits until the running proxy has loaded the plugin, and shows its state. The exit
-code is 6 if it cannot, or the time is over. With --dir it waits only if that is the plugin-dir of
-the settings.`
+code is 6 if it cannot, or the time is over. With --plugin-dir it waits only if the settings
+of the node name that directory, too.`
 
 func installCommand() *cobra.Command {
-	var dir, as string
+	var as string
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "install [NAME|FILE]",
@@ -48,7 +48,7 @@ func installCommand() *cobra.Command {
 		Long:  installHelp,
 		Example: `  wasmproxy plugin install
   wasmproxy plugin install qos
-  wasmproxy plugin install qos --as 10-qos --dir ./plugins.d
+  wasmproxy plugin install qos --as 10-qos --plugin-dir ./plugins.d
   wasmproxy plugin install ./cpu-boost.wasm --as 10-cpu-boost`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -84,22 +84,25 @@ func installCommand() *cobra.Command {
 			if name != filepath.Base(name) || strings.HasPrefix(name, ".") {
 				return wrongUsage("--as: %q is not the name of a file", name)
 			}
-			return installAndAwait(cmd, module, dir, name, wait)
+			return installAndAwait(cmd, module, name, wait)
 		},
 	}
-	adminFlags(cmd, "status-socket")
-	cmd.Flags().StringVar(&dir, "dir", "", "plugin directory (default: plugin-dir of the settings)")
+	adminFlags(cmd, "plugin-dir", "status-socket")
 	cmd.Flags().StringVar(&as, "as", "", "name of the file, by which plugins are ordered (default: 50-NAME; a FILE that begins with a number keeps its name)")
 	waitFlag(cmd, &wait, "has loaded the plugin")
 	return cmd
 }
 
-// installAndAwait installs a module into a directory, by default plugin-dir, and waits for a proxy that reads that one.
-func installAndAwait(cmd *cobra.Command, module []byte, dir, name string, wait time.Duration) error {
+// installAndAwait installs a module into the plugin directory, and waits for a proxy that reads that one.
+func installAndAwait(cmd *cobra.Command, module []byte, name string, wait time.Duration) error {
+	dir := ""
+	if f := cmd.Flags().Lookup("plugin-dir"); f.Changed { // the settings are to say which directory the proxy reads
+		dir, f.Changed = f.Value.String(), false
+	}
 	c, wrong := adminSettings(cmd, false)
 	switch {
 	case dir == "" && wrong != nil:
-		return fmt.Errorf("finding the plugin directory: %w; correct the settings, or give --dir", wrong)
+		return fmt.Errorf("finding the plugin directory: %w; correct the settings, or give --plugin-dir", wrong)
 	case dir == "":
 		dir = c.PluginDir
 	}

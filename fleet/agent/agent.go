@@ -210,7 +210,7 @@ func (a *Agent) try(ctx context.Context, dir, plugin string) error {
 	}
 	defer os.RemoveAll(empty)
 	cmd := exec.CommandContext(ctx, a.Program, "plugin", "deliver", dir, "--check-only", "--any-name",
-		"--owner", owner(plugin), "--dir", empty, "--config", a.Settings)
+		"--owner", owner(plugin), "--plugin-dir", empty, "--config", a.Settings)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	err = cmd.Run()

@@ -69,7 +69,7 @@ func (p *page) agents() {
 			}
 		}
 		p.start(daemonSet, n, "--kubeconfig", p.kubeconfig(p.s, p.s.Token("wasmproxy-agent", "agent-"+n.name)),
-			"--dir", n.plugins(), "--status-socket", filepath.Join(n.dir, "status", "s"), "--wasmproxy", filepath.Join(p.bin, "wasmproxy"),
+			"--plugin-dir", n.plugins(), "--status-socket", filepath.Join(n.dir, "status", "s"), "--wasmproxy", filepath.Join(p.bin, "wasmproxy"),
 			"--verifier", filepath.Join(p.bin, "wasmproxy-fleet-verify"), "--fetch-jitter", "10ms", "--poll", "200ms", "--report-every", "200ms")
 	}
 	p.eventually("both agents have reported", func() error {

@@ -26,7 +26,7 @@ func (n *node) agentCommand(s *testcluster.Server, agent string) func(context.Co
 	kubeconfig, bin := filepath.Join(n.dir, "kubeconfig"), filepath.Dir(agent)
 	s.Kubeconfig(kubeconfig, s.Token("wasmproxy-agent", "agent-"+n.name))
 	return func(ctx context.Context) *exec.Cmd {
-		return exec.CommandContext(ctx, agent, "--node", n.name, "--kubeconfig", kubeconfig, "--dir", n.plugins(), "--wasmproxy", filepath.Join(bin, "wasmproxy"),
+		return exec.CommandContext(ctx, agent, "--node", n.name, "--kubeconfig", kubeconfig, "--plugin-dir", n.plugins(), "--wasmproxy", filepath.Join(bin, "wasmproxy"),
 			"--verifier", filepath.Join(bin, "wasmproxy-fleet-verify"), "--status-socket", n.status(), "--config", filepath.Join(n.dir, "wasmproxy.yaml"),
 			"--trust", n.trust(), "--plain-http", n.registry,
 			"--fetch-jitter", "10ms", "--poll", "200ms", "--report-every", "200ms", "--metrics-listen", "127.0.0.1:0")

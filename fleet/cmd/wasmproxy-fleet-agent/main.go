@@ -52,7 +52,7 @@ func command() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.Node, "node", "", "name of the node; required")
 	f.StringVar(&o.Namespace, "namespace", "wasmproxy", "namespace of the fleet's ControllerRevisions")
-	f.StringVar(&o.PluginDir, "dir", "/etc/wasmproxy/plugins.d", "plugin directory of the proxy")
+	f.StringVar(&o.PluginDir, "plugin-dir", "/etc/wasmproxy/plugins.d", "plugin directory of the proxy")
 	f.StringVar(&o.Program, "wasmproxy", "/usr/bin/wasmproxy", "the program that tries plugins")
 	f.StringVar(&o.Settings, "config", "/etc/wasmproxy/wasmproxy.yaml", "settings file of the proxy, for its limits of plugins; it may be missing")
 	f.StringVar(&o.StatusSocket, "status-socket", "/run/wasmproxy/status/status.sock", "status socket of the proxy")

@@ -62,7 +62,7 @@ func startCluster(t *testing.T) *cluster {
 	}
 	node.StartProgram(t, "wasmproxy-fleet", "controller", "--kubeconfig", c.api.Kubeconfig, "--identity", "test", "--interval", "300ms")
 	w := isolation.Current()
-	node.StartProgram(t, "wasmproxy-fleet-agent", "--node", node.NodeName, "--kubeconfig", c.agentKubeconfig(), "--dir", c.proxy.PluginDir,
+	node.StartProgram(t, "wasmproxy-fleet-agent", "--node", node.NodeName, "--kubeconfig", c.agentKubeconfig(), "--plugin-dir", c.proxy.PluginDir,
 		"--wasmproxy", w.Program("wasmproxy"), "--verifier", w.Program("wasmproxy-fleet-verify"), "--status-socket", status,
 		"--config", filepath.Join(t.TempDir(), "wasmproxy.yaml"), "--trust", filepath.Join(t.TempDir(), "trust.yaml"),
 		"--plain-http", node.RegistryAddress, "--fetch-jitter", "10ms", "--poll", "200ms", "--report-every", "200ms")

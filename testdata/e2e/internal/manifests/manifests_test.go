@@ -254,7 +254,7 @@ func documented(t *testing.T) (kustomizations []string, plugin string) {
 	for _, block := range regexp.MustCompile("(?s)```yaml kustomization\n(.*?)```").FindAllSubmatch(page, -1) {
 		kustomizations = append(kustomizations, string(block[1]))
 	}
-	command := regexp.MustCompile(`(?m)^wasmproxy plugin install \S+ --as (\S+) --dir \. `).FindSubmatch(page)
+	command := regexp.MustCompile(`(?m)^wasmproxy plugin install \S+ --as (\S+) --plugin-dir \. `).FindSubmatch(page)
 	if len(kustomizations) != 3 || command == nil {
 		t.Fatalf("%d kustomizations, command %q", len(kustomizations), command)
 	}
