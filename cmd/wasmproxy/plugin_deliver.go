@@ -38,7 +38,8 @@ breaker opens, more of its calls fail than before, or a write of its values does
 has to be started three times without an orderly stop, the node goes back to the version before by
 itself, and does not load this one again. A JSON file that is changed by hand ends the probation.
 With --max-refused, so it does if the plugin refuses more of at least 20 calls. Another delivery of
-the same plugins changes that share in a probation that has begun.
+the same plugins with --probation changes both in a probation that has begun. The new length counts
+from its begin.
 
 With --wait, the command then waits until the running proxy has these modules and settings active.
 It asks on the admin socket, or on the status socket. If plugins are bypassed on the node, or one is
@@ -166,7 +167,7 @@ func printPlan(cmd *cobra.Command, plan *delivery.Plan, only bool) {
 	say("%swrite %s", texts(plan.Write, func(p delivery.Plugin) string { return p.ID }))
 	say("%sremove %s", plan.Remove)
 	say("%sreplace %s, which was edited on this node", plan.Edited)
-	say("%sjudge %s by another share of refusals", plan.Judge)
+	say("%schange the probation of %s", plan.Judge)
 	would = ""
 	say("%sleave %s: it was edited on this node", plan.Kept)
 }

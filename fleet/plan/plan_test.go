@@ -404,6 +404,30 @@ func TestMaxRefused(t *testing.T) {
 	}
 }
 
+// TestBakeChanges: a changed bakeSeconds holds for the step of the moment, and for the nodes that have the update.
+func TestBakeChanges(t *testing.T) {
+	f := newFleet(10)
+	f.rollout.BakeSeconds = 3600
+	f.to(t, "Canary")
+	for _, seconds := range []int32{7200, 60} {
+		f.rollout.BakeSeconds = seconds
+		f.control()
+		if length := plan.Choose(&f.status, f.status.Update.Canaries[0]).Probation; length != time.Duration(seconds)*time.Second {
+			t.Errorf("with bakeSeconds %d a canary has a probation of %v", seconds, length)
+		}
+		for range 3 {
+			for i := range f.nodes {
+				f.act(i, never)
+			}
+			f.now = f.now.Add(30 * time.Second)
+			f.control()
+		}
+		if step := f.status.Update.Step; (step == "Canary") != (seconds == 7200) {
+			t.Errorf("with bakeSeconds %d the step is %s after 90 seconds", seconds, step)
+		}
+	}
+}
+
 // TestMadeAgain is an object that was deleted without its finalizer and made again: nodes keep what they have.
 func TestMadeAgain(t *testing.T) {
 	f := newFleet(10)

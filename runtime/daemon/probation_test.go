@@ -189,6 +189,25 @@ func TestShareOfRefusalsChanges(t *testing.T) {
 	n.quotaServes("after it has gone back")
 }
 
+// TestLengthOfProbationChanges: a delivery of the same plugin with another length counts for the probation that is under way.
+func TestLengthOfProbationChanges(t *testing.T) {
+	n := newNode(t)
+	n.config.DataDir, n.config.AdminSocket = filepath.Join(n.dir, "data"), filepath.Join(n.dir, "admin.sock")
+	n.deliver("quota", "{}", time.Hour)
+	n.start(daemon.Run)
+	n.await("plugin on probation", "10-quota")
+	n.awaitSocket()
+	ends := n.plugin("10-quota").Probation
+	n.deliver("quota", "{}", 2*time.Hour)
+	for end := time.Now().Add(patience); !n.plugin("10-quota").Probation.Equal(ends.Add(time.Hour)); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("a probation that was to end at %v, and is an hour longer, ends at %v", ends, n.plugin("10-quota").Probation)
+		}
+	}
+	n.deliver("quota", "{}", time.Second)
+	n.await("plugin passed its probation", "10-quota")
+}
+
 // TestFileChangedByHandEndsTheProbation: the node goes back no more.
 func TestFileChangedByHandEndsTheProbation(t *testing.T) {
 	n := delivered(t, inProcess, true, "Ignore")

@@ -23,9 +23,10 @@ type Delivery struct {
 	MayEmpty  bool // the delivery may have no plugin, where that removes some
 	CheckOnly bool // the plugins are checked, and none is changed
 
-	Probation time.Duration // of each plugin that changes; 0: none
-	// MaxRefused is how many percent of its calls a plugin may refuse in its probation, also in one that a delivery before has asked
-	// for; nil: that is not judged.
+	// Probation is that of each plugin that changes; 0: none. MaxRefused is how many percent of its calls a plugin may refuse in it; nil:
+	// that is not judged. If Probation is not 0, both also hold for plugins that do not change, and whose delivery has asked for a
+	// probation.
+	Probation  time.Duration
 	MaxRefused *int
 }
 
@@ -35,7 +36,7 @@ type Plan struct {
 	Edited []string // ids of those of Write whose files were edited on the node
 	Kept   []string // ids of plugins that stay as they were edited on the node: their delivery has brought nothing new
 	Remove []string // ids
-	Judge  []string // ids of plugins that stay, and whose probation gets another MaxRefused
+	Judge  []string // ids of plugins that stay, and whose probation gets another length or MaxRefused
 }
 
 // Plan compares a delivery with the directory. The error names a file that belongs to another owner, or that no
@@ -83,9 +84,9 @@ func (d Directory) compare(p Plugin, of Delivery, r record, plan *Plan) error {
 		return byHand(path)
 	case has == wants && p.Module != nil && !d.has(p.Digest): // somebody has removed it
 		plan.Write = append(plan.Write, p)
-	case has == wants: // it may refuse another share of its calls from now on
+	case has == wants:
 		judged := of.Probation != 0 && before.Probation != "" && before.Texts[0] == wants
-		if judged && !sameShare(of.MaxRefused, before.MaxRefused) {
+		if judged && !of.sameTerms(before) {
 			plan.Judge = append(plan.Judge, p.ID)
 		}
 	case slices.Contains(before.Texts, has):
@@ -98,8 +99,12 @@ func (d Directory) compare(p Plugin, of Delivery, r record, plan *Plan) error {
 	return nil
 }
 
-// sameShare reports whether two shares of calls that may be refused are the same; nil is any.
-func sameShare(a, b *int) bool {
+// sameTerms reports whether a delivery asks for the probation that a plugin has.
+func (of Delivery) sameTerms(has brought) bool {
+	if of.Probation.String() != has.Probation {
+		return false
+	}
+	a, b := of.MaxRefused, has.MaxRefused
 	if a == nil || b == nil {
 		return a == b
 	}
@@ -234,7 +239,7 @@ func (d Directory) announce(of Delivery, plan *Plan, r *record) error {
 	}
 	for _, id := range plan.Judge {
 		one := r.Plugins[id]
-		one.MaxRefused = of.MaxRefused
+		one.Probation, one.MaxRefused = probation, of.MaxRefused
 		r.Plugins[id] = one
 	}
 	if err := os.Mkdir(d.path(registry.Modules), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {

@@ -189,7 +189,7 @@ func TestChecked(t *testing.T) {
 	plugins{"10-a": "a2 {}", "11-a": "a1 {}"}.has(t, d)
 }
 
-// TestJudge: a plugin that is on probation and stays gets the share of refusals of the delivery, and no other one does.
+// TestJudge: a plugin that is on probation and stays gets the length and the share of refusals of the delivery, and no other one does.
 func TestJudge(t *testing.T) {
 	d, five, ten := Directory(t.TempDir()), 5, 10
 	one := plugins{"10-a": "a1 {}", "11-a": "a1 {}"}.delivery(t, "a")
@@ -199,15 +199,17 @@ func TestJudge(t *testing.T) {
 		probation  time.Duration
 		maxRefused *int
 		want       []string
-		is         *int // of 10-a
+		length     time.Duration // of 10-a
+		is         *int          // of 10-a
 	}{
-		{"a1", time.Hour, &five, nil, nil}, // it is not on probation
-		{"a2", time.Hour, nil, nil, nil},
-		{"a2", time.Hour, &five, []string{"10-a"}, &five},
-		{"a2", time.Hour, &five, nil, &five},
-		{"a2", time.Hour, &ten, []string{"10-a"}, &ten},
-		{"a2", 0, nil, nil, &ten}, // who asks for no probation changes none
-		{"a2", time.Hour, nil, []string{"10-a"}, nil},
+		{"a1", time.Hour, &five, nil, 0, nil}, // it is not on probation
+		{"a2", time.Hour, nil, nil, time.Hour, nil},
+		{"a2", time.Hour, &five, []string{"10-a"}, time.Hour, &five},
+		{"a2", time.Hour, &five, nil, time.Hour, &five},
+		{"a2", time.Minute, &five, []string{"10-a"}, time.Minute, &five},
+		{"a2", time.Hour, &ten, []string{"10-a"}, time.Hour, &ten},
+		{"a2", 0, nil, nil, time.Hour, &ten}, // who asks for no probation changes none
+		{"a2", time.Hour, nil, []string{"10-a"}, time.Hour, nil},
 	} {
 		of := plugins{"10-a": step.code + " {}", "11-a": "a1 {}"}.delivery(t, "a")
 		of.Probation, of.MaxRefused = step.probation, step.maxRefused
@@ -218,8 +220,9 @@ func TestJudge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, is := d.Probation("10-a", digest(text)); (is == nil) != (step.is == nil) || is != nil && *is != *step.is {
-			t.Errorf("%+v: the share is %v", step, is)
+		length, is := d.Probation("10-a", digest(text))
+		if length != step.length || (is == nil) != (step.is == nil) || is != nil && *is != *step.is {
+			t.Errorf("%+v: the length is %v, and the share %v", step, length, is)
 		}
 	}
 }

@@ -106,12 +106,18 @@ func TestMaxRefused(t *testing.T) {
 	}
 }
 
-// TestRefusing changes the share during the probation, and not after it.
-func TestRefusing(t *testing.T) {
-	five := 5
+// TestChange changes the terms during the probation, and not after it.
+func TestChange(t *testing.T) {
+	five, hour := 5, time.Hour
 	n, d := newNode(t), one("1")
 	all := n.start(t)
 	found(t, all, d)
+	change := func(length time.Duration, most *int) bool {
+		return all.Change(d.ID, d.Generation(), probation.Terms{For: length, MaxRefused: most})
+	}
+	if !change(2*hour, nil) || !all.Get(d.ID, d.Generation()).Ends.IsZero() {
+		t.Error("a probation that has not begun has an end, or keeps its length")
+	}
 	all.Activate(d.ID, d.Generation(), probation.Counts{})
 	refuses := func() bool {
 		return all.Get(d.ID, d.Generation()).Judge(probation.Counts{Calls: 20, Rejections: 20}) != ""
@@ -119,17 +125,29 @@ func TestRefusing(t *testing.T) {
 	if refuses() {
 		t.Error("refusals are judged without a share")
 	}
-	if !all.Refusing(d.ID, d.Generation(), &five) || !refuses() || all.Refusing(d.ID, d.Generation(), &five) {
+	if !change(2*hour, &five) || !refuses() || change(2*hour, &five) {
 		t.Error("a new share is not taken, or is always new")
 	}
-	if all.Refusing(d.ID, "another", nil) {
+	if all.Change(d.ID, "another", probation.Terms{For: hour}) {
 		t.Error("another generation has a trial")
 	}
-	if !all.Refusing(d.ID, d.Generation(), nil) || refuses() {
+	if !change(2*hour, nil) || refuses() {
 		t.Error("a share cannot be taken back")
 	}
+	ends := all.Get(d.ID, d.Generation()).Ends
+	for _, length := range []time.Duration{hour, 3 * hour, time.Second} {
+		if !change(length, nil) || change(length, nil) {
+			t.Errorf("the length %v is not taken, or is always new", length)
+		}
+		all.Save(t.Context())
+		all = n.start(t)
+		if now := all.Get(d.ID, d.Generation()).Ends; !now.Equal(ends.Add(length - 2*hour)) {
+			t.Errorf("a probation of 2 h that ended at %v ends at %v with the length %v", ends, now, length)
+		}
+		all.Close(t.Context())
+	}
 	all.Pass(d.ID, d.Generation())
-	if all.Refusing(d.ID, d.Generation(), &five) {
+	if change(hour, &five) {
 		t.Error("a version that has passed is judged")
 	}
 }

@@ -160,12 +160,15 @@ func (t *Trials) Activate(id, generation string, now Counts) {
 	})
 }
 
-// Refusing notes how many percent of its calls the version may refuse from now on, nil being any, and reports whether that is new.
-func (t *Trials) Refusing(id, generation string, most *int) (changed bool) {
+// Change gives the version's probation other terms, if it is not over, and reports whether they are new. The length counts from when
+// the probation began.
+func (t *Trials) Change(id, generation string, to Terms) (changed bool) {
 	t.change(id, generation, func(one *Trial) {
-		if changed = (most == nil) != (one.MaxRefused == nil) || most != nil && *most != *one.MaxRefused; changed {
-			one.MaxRefused = most
+		changed = !one.same(to)
+		if !one.Ends.IsZero() {
+			one.Ends = one.Ends.Add(to.For - one.For)
 		}
+		one.Terms = to
 	})
 	return changed
 }

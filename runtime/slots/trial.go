@@ -17,10 +17,13 @@ const judgeEvery = time.Second
 
 // found has new versions put on probation that a delivery to the plugin directory has asked it for.
 func found(ctx context.Context, trials *probation.Trials, list registry.List, pluginDir string) {
-	trials.Found(ctx, list, func(d registry.Description) (terms probation.Terms) {
-		terms.For, terms.MaxRefused = delivery.Directory(pluginDir).Probation(d.ID, d.Settings)
-		return terms
-	})
+	trials.Found(ctx, list, func(d registry.Description) probation.Terms { return terms(d, pluginDir) })
+}
+
+// terms are those of the delivery that has brought a version; a For of 0: it has no probation.
+func terms(d registry.Description, pluginDir string) (of probation.Terms) {
+	of.For, of.MaxRefused = delivery.Directory(pluginDir).Probation(d.ID, d.Settings)
+	return of
 }
 
 // failedTrial is what is wrong with files whose version has failed its probation.
@@ -94,11 +97,11 @@ func (p *slot) judge(ctx context.Context, generation string) {
 	s.jobs.Go(func() { s.trials.Save(ctx) })
 }
 
-// heeded takes over from the plugin directory how much a version on probation may refuse, and reports whether that is new: a
-// delivery may change it during the probation.
+// heeded takes over the terms of a version's probation from the plugin directory, and reports whether they are new: a delivery may
+// change them during the probation.
 func heeded(trials *probation.Trials, d registry.Description, pluginDir string) bool {
-	length, most := delivery.Directory(pluginDir).Probation(d.ID, d.Settings)
-	return length > 0 && trials.Refusing(d.ID, d.Generation(), most)
+	now := terms(d, pluginDir)
+	return now.For > 0 && trials.Change(d.ID, d.Generation(), now)
 }
 
 // goBack has the version before be active again: the last good one, or none.

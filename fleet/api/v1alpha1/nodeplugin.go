@@ -216,7 +216,8 @@ type Rollout struct {
 	// +listType=atomic
 	Steps []int32 `json:"steps,omitempty"`
 
-	// bakeSeconds is how long each step lasts at least, and how long a node may go back to the version before by itself.
+	// bakeSeconds is how long each step lasts at least, and how long a node may go back to the version before by itself. A change of it
+	// holds at once, from when the step, and the node's probation, began.
 	// +optional
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=1
