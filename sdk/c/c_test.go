@@ -3,8 +3,10 @@ package c
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 	"github.com/wasmproxy/wasmproxy/sdk/internal/guest"
 )
 
@@ -48,6 +50,27 @@ func TestHelpers(t *testing.T) {
 	guest.Play(t, build(t, "testdata/helpers.c"), "testdata/helpers.json")
 }
 
+// version finds the version of another SDK in its source.
+func version(t *testing.T, source string) string {
+	t.Helper()
+	text, err := os.ReadFile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^(?:const )?version = "(.*)"$`).FindSubmatch(text)
+	if found == nil {
+		t.Fatalf("%s has no version", source)
+	}
+	return string(found[1])
+}
+
+// The SDKs have one version.
+func TestVersion(t *testing.T) {
+	if inGo, inRust := version(t, "../manifest.go"), version(t, "../rust/Cargo.toml"); inGo != inRust {
+		t.Errorf("Go's SDK is of version %s, Rust's of %s", inGo, inRust)
+	}
+}
+
 // maxExample is what README.md promises of its example, in bytes.
 const maxExample = 2 << 10
 
@@ -59,6 +82,13 @@ func TestReadme(t *testing.T) {
 	}
 	if t.Logf("%d bytes", info.Size()); info.Size() > maxExample {
 		t.Errorf("the example has %d bytes, want at most %d", info.Size(), maxExample)
+	}
+	module, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, ok := wasm.StaticManifest(module); !ok || m.SDK != "c "+version(t, "../manifest.go") {
+		t.Errorf("the manifest says SDK %q, %v", m.SDK, ok)
 	}
 	guest.Play(t, file, example(t, "json", "cpu-boost.json"))
 }

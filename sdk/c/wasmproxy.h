@@ -6,7 +6,7 @@
  *
  * A plugin names itself with WP_PLUGIN, once, and defines wp_hook:
  *
- *     WP_PLUGIN({"name": "hello", "version": "1.0.0", "hooks": ["PostStartContainer"]})
+ *     WP_PLUGIN({"name": "hello", "version": "1.0.0", WP_SDK, "hooks": ["PostStartContainer"]})
  *
  *     int32_t wp_hook(int32_t hook) {
  *         wp_log(WP_LOG_INFO, wp_get_text(WP_OBJECT_CONTAINER, WP_CONTAINER_NAME));
@@ -367,11 +367,13 @@ __attribute__((export_name("wp_hook"))) int32_t wp_hook(int32_t hook);
 
 /*
  * WP_PLUGIN is the plugin's manifest: a JSON object, written as it is. It goes into
- * the custom section wp.manifest, where tools can read it.
+ * the custom section wp.manifest, where tools can read it. WP_SDK is one of its members.
  */
 #define WP_PLUGIN(...)                                                                  \
 	__asm__(".section .custom_section.wp.manifest,\"\",@\n\t.ascii " WP__TWICE(__VA_ARGS__) "\n"); \
 	int32_t wp_abi(void) { return WP_ABI_VERSION; }
+/* WP_SDK is the member of the manifest that tells people what the plugin was built with. */
+#define WP_SDK "sdk": "c 0.1.0"
 #define WP__TWICE(...) WP__ONCE(#__VA_ARGS__)
 #define WP__ONCE(...) #__VA_ARGS__
 

@@ -4,6 +4,7 @@
 WP_PLUGIN({
 	"name": "helpers",
 	"version": "1.0.0-c",
+	WP_SDK,
 	"description": "quotes \"this\", and a \\ that is one",
 	"hooks": ["PreCreateContainer", "PostStopContainer", "Tick"],
 	"tick_ms": 1000,
