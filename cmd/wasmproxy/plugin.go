@@ -113,11 +113,12 @@ func (p pluginFile) warnings(m abi.Manifest) (all []string) {
 // settings are the defaults.
 func (p pluginFile) settings() wasm.PluginOptions {
 	return wasm.PluginOptions{
-		Set:       p.beside.Limits,
-		Timeout:   p.beside.Timeout,
-		Interpret: p.beside.Interpret,
-		State:     p.beside.State,
-		Max:       config.Default().MaxLimits(),
+		Set:         p.beside.Limits,
+		Timeout:     p.beside.Timeout,
+		TickTimeout: p.beside.TickTimeout,
+		Interpret:   p.beside.Interpret,
+		State:       p.beside.State,
+		Max:         config.Default().MaxLimits(),
 	}
 }
 

@@ -153,8 +153,8 @@ own engine and code. Nothing runs, and no cgroup is touched. FILE is one of
                 of the hook's method is the event, those before made what there is
   a request     of the hook's method, as protojson or as it is on the wire
 
-X.json beside X.wasm counts as in the plugin directory: its config, grant, limits, state,
-match and failure-policy. A fixture says its config and grant itself, as in plugin test, and no
+X.json beside X.wasm counts as in the plugin directory: its config, grant, limits, timeouts,
+state, match and failure-policy. A fixture says its config and grant itself, as in plugin test, and no
 match counts. Values of environment variables and registry credentials are shown as (hidden),
 also where the plugin says them, as in the proxy's log.
 Exit codes: 0 the call proceeds, 1 the plugin failed or the call fails, 2 wrong usage, 3 the
