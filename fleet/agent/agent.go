@@ -44,6 +44,10 @@ type Options struct {
 	Log          *slog.Logger
 }
 
+// apiTime is how long the API server may take in a round of the agent for what is read of the node, and for its report. It is what kubelet
+// gives it by default for its own reports of the node, nodeStatusUpdateFrequency.
+const apiTime = 10 * time.Second
+
 // nodeEvery is how often the agent reads its node's labels.
 const nodeEvery = 10 * time.Minute
 
@@ -178,6 +182,8 @@ func (a *Agent) readNode(ctx context.Context) error {
 	if a.node != nil && time.Since(a.nodeAt) < nodeEvery {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, apiTime)
+	defer cancel()
 	node, err := a.client.NodeMetadata(ctx, a.Node)
 	if err != nil {
 		return fmt.Errorf("reading the node's labels: %w", err)

@@ -35,6 +35,8 @@ func (r *reporter) forget() { r.last = nil }
 // has said last stays.
 func (r *reporter) write(ctx context.Context, node *metav1.PartialObjectMetadata, all map[string]v1alpha1.PluginReport,
 	proxy *status.Status, proxyErr error, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, apiTime)
+	defer cancel()
 	if r.last == nil {
 		last, err := r.client.PluginNode(ctx, node.Name)
 		if apierrors.IsNotFound(err) {
