@@ -653,6 +653,22 @@ func (f *fleet) shadows(revision string) (n int) {
 	return n
 }
 
+// TestShadowFailsLate: a shadow is judged as long as it is there, also on nodes that were healthy and after the last step.
+func TestShadowFailsLate(t *testing.T) {
+	f := newFleet(10)
+	f.run(never, 10*time.Hour)
+	f.desired, f.rollout.Mode = "r2", v1alpha1.Shadow
+	f.run(never, 10*time.Hour)
+	if c := f.status.Conditions[0]; c.Reason != "Shadow" || f.shadows("r2") != 10 {
+		t.Fatalf("%d nodes call the shadow, and the status is %+v", f.shadows("r2"), f.status)
+	}
+	f.run(func(node, revision string) bool { return node == "node-3" && revision == "r2" }, time.Hour)
+	f.run(never, time.Minute)
+	if f.status.RolledBack != "r2" || f.shadows("r2") != 0 {
+		t.Errorf("%d nodes call a shadow that fails on one, and the status is %+v", f.shadows("r2"), f.status)
+	}
+}
+
 // TestShadow has a revision come to the nodes in the same steps, and no node has it. It stays until mode changes.
 func TestShadow(t *testing.T) {
 	f := newFleet(100)

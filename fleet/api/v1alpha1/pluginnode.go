@@ -91,7 +91,7 @@ type ShadowReport struct {
 	// +kubebuilder:validation:MaxLength=80
 	Revision string `json:"revision"`
 
-	// phase is Waiting, Healthy (it is called) or Failing.
+	// phase is Waiting, Healthy (it is loaded, and does not fail) or Failing.
 	Phase Phase `json:"phase"`
 
 	// +optional
