@@ -82,24 +82,9 @@ func SetKey(text []byte, key string, to any) ([]byte, error) {
 	if whole == nil {
 		return nil, errors.New("it is not a JSON object")
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	if _, err := d.Token(); err != nil {
+	begin, from, end, err := find(text, key)
+	if err != nil {
 		return nil, err
-	}
-	begin, from, end := d.InputOffset(), int64(0), int64(0)
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		var old json.RawMessage
-		if err := d.Decode(&old); err != nil {
-			return nil, err
-		}
-		if name == key { // the last one counts
-			end = d.InputOffset()
-			from = end - int64(len(old))
-		}
 	}
 	if end > 0 {
 		return slices.Concat(text[:from], value, text[end:]), nil
@@ -109,4 +94,34 @@ func SetKey(text []byte, key string, to any) ([]byte, error) {
 		member += ", "
 	}
 	return slices.Concat(text[:begin], []byte(member), bytes.TrimLeft(text[begin:], " ")), nil
+}
+
+// Value returns where the value of a key is in a JSON object; end is 0 if it has no such key.
+func Value(object []byte, key string) (from, end int, err error) {
+	_, first, after, err := find(object, key)
+	return int(first), int(after), err
+}
+
+// find also returns where the members begin.
+func find(text []byte, key string) (begin, from, end int64, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if _, err := d.Token(); err != nil {
+		return 0, 0, 0, err
+	}
+	begin = d.InputOffset()
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		var old json.RawMessage
+		if err := d.Decode(&old); err != nil {
+			return 0, 0, 0, err
+		}
+		if name == key { // the last one counts
+			end = d.InputOffset()
+			from = end - int64(len(old))
+		}
+	}
+	return begin, from, end, nil
 }
