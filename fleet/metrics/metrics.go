@@ -24,7 +24,8 @@ func registry(own ...prometheus.Collector) *prometheus.Registry {
 }
 
 func handler(r *prometheus.Registry) http.Handler {
-	return promhttp.HandlerFor(r, promhttp.HandlerOpts{EnableOpenMetrics: true, ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4})
+	o := promhttp.HandlerOpts{EnableOpenMetrics: true, ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4}
+	return promhttp.HandlerFor(r, o)
 }
 
 // Serve serves /metrics, and /healthz with what healthy says, on an address until ctx is done. If the address is empty nothing is
@@ -46,7 +47,10 @@ func Serve(ctx context.Context, address string, metrics http.Handler, healthy fu
 		}
 		fmt.Fprintln(w, "ok")
 	})
-	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
+	s := &http.Server{
+		Handler: mux, MaxHeaderBytes: 16 << 10,
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second,
+	}
 	go s.Serve(l)
 	context.AfterFunc(ctx, func() { s.Close() })
 	return nil

@@ -70,7 +70,7 @@ func (c Client) mirrors(ref registry.Reference) (all []*remote.Repository, err e
 	}
 	for _, text := range mirrors[ref.Registry] {
 		at, err := url.Parse(text)
-		if err == nil && (at.Host == "" || at.Scheme != "https" && at.Scheme != "http") {
+		if err == nil && !isWeb(at) {
 			err = errors.New("it is not a URL such as https://mirror.example")
 		}
 		var repo *remote.Repository
@@ -85,6 +85,8 @@ func (c Client) mirrors(ref registry.Reference) (all []*remote.Repository, err e
 	}
 	return all, nil
 }
+
+func isWeb(u *url.URL) bool { return u.Host != "" && (u.Scheme == "https" || u.Scheme == "http") }
 
 // namespace is an HTTP transport that tells a mirror of several registries which of them is meant, in the way of containerd.
 type namespace struct{ mirror, registry string }

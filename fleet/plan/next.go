@@ -99,7 +99,8 @@ func follow(s *v1alpha1.NodePluginStatus, in Input) {
 	case mode == v1alpha1.Shadow && s.Stable.Revision == v1alpha1.NoRevision: // there is nothing beside which it could be called
 		s.Update = nil
 	case s.Update == nil || s.Update.Revision != in.Desired || s.Update.Mode != mode:
-		s.Update = &v1alpha1.Update{Revision: in.Desired, Mode: mode, Step: stepName(in.Rollout, stepFetch), StepSince: metav1.NewTime(in.Now)}
+		step := stepName(in.Rollout, stepFetch)
+		s.Update = &v1alpha1.Update{Revision: in.Desired, Mode: mode, Step: step, StepSince: metav1.NewTime(in.Now)}
 	}
 	if u := s.Update; u != nil {
 		u.BakeSeconds, u.MaxRefused = in.Rollout.BakeSeconds, in.Rollout.MaxRefused
@@ -167,10 +168,13 @@ func begin(u *v1alpha1.Update, in Input, nodes []Node, step int32) {
 	u.StepIndex, u.StepSince, u.Step = step, metav1.NewTime(in.Now), stepName(in.Rollout, step)
 }
 
+// there reports whether a node does what the fleet says.
+func (n *Node) there() bool { return n.Ready && !n.Bypassed && !apart(n.Report) }
+
 // pick chooses canaries among the nodes that are there: all that the selector selects, or the first one.
 func pick(revision string, selector *metav1.LabelSelector, nodes []Node) (names []string) {
 	for _, n := range nodes {
-		if selects, err := Selects(selector, n.Labels); err == nil && selects && n.Ready && !n.Bypassed && !apart(n.Report) {
+		if selects, err := Selects(selector, n.Labels); err == nil && selects && n.there() {
 			names = append(names, n.Name)
 		}
 	}

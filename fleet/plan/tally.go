@@ -99,7 +99,8 @@ func (t *tally) add(n Node, u *v1alpha1.Update, now time.Time) {
 	if is.switched {
 		t.Updated++
 	}
-	if is.switched || next == v1alpha1.NextRefused || next == v1alpha1.NextFetched && u.StepIndex == stepFetch {
+	fetched := next == v1alpha1.NextFetched && u.StepIndex == stepFetch
+	if is.switched || fetched || next == v1alpha1.NextRefused {
 		t.judged++
 	}
 	switch {
@@ -146,10 +147,10 @@ func (t *tally) addSettled(n Node, revision string) {
 // fell reports whether a node that is not ready became so while it had yet to prove an update: it counts for that until it is back.
 // One that is not ready for another reason is away.
 func (n *Node) fell(u *v1alpha1.Update) bool {
-	if u.Mode == v1alpha1.Shadow { // which has nothing applied
+	if u.Mode == v1alpha1.Shadow || n.Report == nil { // the former has nothing applied
 		return false
 	}
-	return n.Report != nil && has(n.Report) == u.Revision && !healthy(n.Report) && !n.Changed.Before(n.Report.Since.Time)
+	return has(n.Report) == u.Revision && !healthy(n.Report) && !n.Changed.Before(n.Report.Since.Time)
 }
 
 // next is how far the update is on a node that does not have it yet. A removal needs nothing to be fetched.

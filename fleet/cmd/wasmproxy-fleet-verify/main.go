@@ -42,8 +42,7 @@ type options struct {
 func command() *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
-		Use:   "wasmproxy-fleet verify REFERENCE",
-		Short: "Say who has signed an artifact, by a node's trust file",
+		Use: "wasmproxy-fleet verify REFERENCE",
 		Long: `Look for a signature of an artifact that the trust file of a node asks for, and print who has signed it. It is
 an error if there is none, and the error says why each signature does not count. REFERENCE names a
 digest. Signatures are read from the registry or its mirrors; verifying them needs no network. The exit
