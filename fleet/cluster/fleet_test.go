@@ -230,8 +230,12 @@ func (f *fleet) lifeOfAPlugin() {
 	f.shadow(id)
 
 	f.edited(id)
-	f.set(id, "quota", 1) // which replaces the edited file
+	f.fight(id, "quota")
+	f.set(id, "noop", 1)
+	f.complete(id, "noop")
+	f.set(id, "quota", 600)
 	f.withoutAPIServer(id, "quota")
+	f.set(id, "quota", 1) // which also ends the probation of the first node
 	f.complete(id, "quota")
 	f.atRest(id)
 	f.wrongDigest(id)
@@ -551,10 +555,10 @@ func (f *fleet) wrongDigest(id string) {
 	f.prometheus.check()
 }
 
-// pausedAndBack is a rollout that is paused, goes on to its canary, and is taken back by hand.
-func (f *fleet) pausedAndBack(id string) {
+// fetched has all nodes fetch a module, and pauses the rollout there.
+func (f *fleet) fetched(id, module string) {
 	f.t.Helper()
-	f.s.Must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"artifact": "`+f.artifacts["noop"]+`", "rollout": {"paused": true, "bakeSeconds": 600}}}`, nil)
+	f.s.Must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"artifact": "`+f.artifacts[module]+`", "rollout": {"paused": true, "bakeSeconds": 600}}}`, nil)
 	testcluster.Eventually(f.t, "all nodes have fetched the update", func() error {
 		p := f.get(id)
 		if u := p.Status.Update; p.Status.ObservedGeneration != p.Generation || u == nil || p.Status.Nodes.Fetched != 3 {
@@ -562,6 +566,12 @@ func (f *fleet) pausedAndBack(id string) {
 		}
 		return nil
 	})
+}
+
+// pausedAndBack is a rollout that is paused, goes on to its canary, and is taken back by hand.
+func (f *fleet) pausedAndBack(id string) {
+	f.t.Helper()
+	f.fetched(id, "noop")
 	if u := f.get(id).Status.Update; u.Step != "Fetch" || f.have(id, "noop") > 0 {
 		f.t.Errorf("a paused rollout is at step %s, and %d nodes have switched", u.Step, f.have(id, "noop"))
 	}

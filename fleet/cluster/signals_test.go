@@ -3,12 +3,15 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
+	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
 	"github.com/wasmproxy/wasmproxy/fleet/internal/testcluster"
+	"github.com/wasmproxy/wasmproxy/fleet/plan"
 	"github.com/wasmproxy/wasmproxy/runtime/admin"
 )
 
@@ -31,6 +34,32 @@ func (f *fleet) signals(id string) {
 	f.crash(id, "counter", f.onProbation(id, "counter"))
 	f.rolledBack(id, "counter", "quota", 1)
 	f.example(id, "Failing", "without an orderly stop")
+
+	f.silent(id)
+	f.rolledBack(id, "noop", "quota", 0)
+}
+
+// silent has the agents end when they have fetched an update: its canary is ready, and says nothing. So that the test need not wait, the
+// step is then said to have begun five minutes ago.
+func (f *fleet) silent(id string) {
+	f.t.Helper()
+	f.fetched(id, "noop")
+	for _, n := range f.nodes {
+		n.stopAgent()
+	}
+	f.s.Must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"rollout": {"paused": false}}}`, nil)
+	testcluster.Eventually(f.t, "there is a canary", func() error {
+		if u := f.get(id).Status.Update; u == nil || u.Step != "Canary" {
+			return fmt.Errorf("the update is %+v", u)
+		}
+		return nil
+	})
+	since := time.Now().Add(-plan.Silence).UTC().Format(time.RFC3339)
+	f.s.Must(http.MethodPatch, group+"/nodeplugins/"+id+"/status", `{"status": {"update": {"stepSince": "`+since+`"}}}`, nil)
+	f.example(id, "Silent", "has not said that it has")
+	for _, n := range f.nodes {
+		n.stopAgent = n.agent()
+	}
 }
 
 // example waits until the status says by a node that there is a bad version, and why.
