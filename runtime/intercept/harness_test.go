@@ -291,13 +291,16 @@ type runtimeBackend struct {
 	asked      atomic.Int32            // how often for a status
 	answering  func()                  // called at each
 
+	mu      sync.Mutex                                    // of updates, while containers are updated at once
 	updates []*runtimeapi.UpdateContainerResourcesRequest // the proxy's own
 	refuses error                                         // what they are answered
 	hear    func()                                        // called at each
 }
 
 func (b *runtimeBackend) UpdateContainerResources(_ context.Context, r *runtimeapi.UpdateContainerResourcesRequest, _ ...grpc.CallOption) (*runtimeapi.UpdateContainerResourcesResponse, error) {
+	b.mu.Lock()
 	b.updates = append(b.updates, r)
+	b.mu.Unlock()
 	if b.hear != nil {
 		b.hear()
 	}
