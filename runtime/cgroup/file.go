@@ -106,10 +106,11 @@ func (g *Group) set(ctx context.Context, x *rules.File, value string) error {
 	if x.Name == rules.CPUMax {
 		put = g.putQuota
 	}
+	before := g.beforeKeep(x)
 	if err := put(x, value); err != nil {
 		return err
 	}
-	g.keep(ctx, x)
+	g.keep(ctx, x, before)
 	return nil
 }
 

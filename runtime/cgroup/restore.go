@@ -78,6 +78,7 @@ func (g *Group) empty(ctx context.Context, x *rules.File) error {
 
 // restoreExact writes the kernel's file that holds exactly what the file shows.
 func (g *Group) restoreExact(ctx context.Context, x *rules.File, value string) (err error) {
+	before := g.beforeKeep(x)
 	if x.Name == rules.CPUIdle { // the kernel takes no share before it is 0
 		use := g.fs.enter(g.rel)
 		defer g.fs.leave(g.rel, use)
@@ -92,7 +93,7 @@ func (g *Group) restoreExact(ctx context.Context, x *rules.File, value string) (
 		err = g.writeFile(x.Exact(g.fs.version), "", value)
 	}
 	if err == nil {
-		g.keep(ctx, x)
+		g.keep(ctx, x, before)
 	}
 	return err
 }

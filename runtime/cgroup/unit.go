@@ -17,9 +17,17 @@ func (f *FS) UseSystemd(m *systemd.Manager) {
 	}
 }
 
+// beforeKeep returns what the kernel's files of a value have, for keep after the write.
+func (g *Group) beforeKeep(x *rules.File) map[string]string {
+	if g.fs.systemd == nil || !systemd.IsUnit(g.rel) {
+		return nil
+	}
+	return systemd.Texts(g.fs.version, x.Name, g.fs.filesOf(g.rel).Read)
+}
+
 // keep has systemd keep what a file holds now. The kernel has taken the value, so that there
 // is no error for the caller.
-func (g *Group) keep(ctx context.Context, x *rules.File) {
+func (g *Group) keep(ctx context.Context, x *rules.File, before map[string]string) {
 	f := g.fs
 	if f.systemd == nil || !systemd.IsUnit(g.rel) {
 		return
@@ -30,7 +38,9 @@ func (g *Group) keep(ctx context.Context, x *rules.File) {
 	if !strings.Contains(f.shown, "..") {
 		full = path.Join(f.shown, full)
 	}
-	f.systemd.Keep(ctx, f.version, systemd.Kept{Group: full, File: x.Name}, f.filesOf(g.rel))
+	files := f.filesOf(g.rel)
+	files.Before = before
+	f.systemd.Keep(ctx, f.version, systemd.Kept{Group: full, File: x.Name}, files)
 }
 
 // filesOf opens the group for each use: systemd may be sent a value later.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"path"
+	"slices"
 	"time"
 
 	escape "github.com/coreos/go-systemd/v22/dbus"
@@ -33,6 +34,20 @@ type Files struct {
 	Read  func(name string) string // "" if it cannot be read
 	Write func(name, value string) error
 	Gone  func() bool // whether there is no such cgroup
+	// Before is what Texts returned before the write; nil if that is not known.
+	Before map[string]string
+}
+
+// Texts reads the kernel's files of which the property of a file is made, by their names. version is that of cgroups.
+func Texts(version int, file string, read func(name string) string) map[string]string {
+	all := map[string]string{}
+	if p, known := table(version)[file]; known {
+		p.of(func(name string) string {
+			all[name] = read(name)
+			return all[name]
+		})
+	}
+	return all
 }
 
 // due is what systemd is to keep and does not yet.
@@ -40,6 +55,57 @@ type due struct {
 	Files
 	version int   // of cgroups
 	refused error // why it did not; nil if there was no connection
+}
+
+// written is what a write has made of a file of the kernel, of which systemd is to be told.
+type written struct {
+	text string
+	old  []string // what the file had before, and before earlier writes of which systemd was not told
+}
+
+// maxOld is how many old values of a file are known: systemd may refuse the property of a file that is written again and again.
+const maxOld = 8
+
+// note notes a write of a unit's files. The caller has the lock.
+func (m *Manager) note(group string, before, after map[string]string) {
+	all := m.written[group]
+	if all == nil {
+		all = map[string]written{}
+		m.written[group] = all
+	}
+	for name, text := range after {
+		old := all[name].old
+		if was, known := before[name]; known {
+			old = append(old, was)
+		}
+		all[name] = written{text, old[max(0, len(old)-maxOld):]}
+	}
+}
+
+// told forgets writes of which systemd has been told.
+func (m *Manager) told(group string, files map[string]string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name := range files {
+		delete(m.written[group], name)
+	}
+	if len(m.written[group]) == 0 {
+		delete(m.written, group)
+	}
+}
+
+// properties are those of what systemd is to keep, made of what the kernel has. If that is an old value, systemd has written it again,
+// in a call that it carried out late, or with another property of the unit: the value of the last write counts then.
+func (m *Manager) properties(systemdVersion int, k Kept, d *due) []escape.Property {
+	return propertiesOf(d.version, systemdVersion, k.File, func(name string) string {
+		now := d.Read(name)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if w, known := m.written[k.Group][name]; known && slices.Contains(w.old, now) {
+			return w.text
+		}
+		return now
+	})
 }
 
 // Keep has systemd keep the values that a unit's cgroup has in a file, after it was written,
@@ -63,28 +129,35 @@ func (m *Manager) Keep(ctx context.Context, version int, k Kept, files Files) {
 		return
 	}
 	d := due{Files: files, version: version}
+	has := Texts(version, k.File, files.Read) // at once: for another call, systemd may overwrite the file
+	ready := true
 	select {
 	case <-m.tried:
 	case <-time.After(callTime):
-		m.postpone(k, d)
-		return
+		ready = false
 	}
 	m.mu.Lock()
 	conn, systemdVersion, lastErr := m.conn, m.version, m.lastErr
+	m.note(k.Group, files.Before, has)
 	delete(m.due, k)
 	along := m.dueOf(k.Group)
 	m.mu.Unlock()
+	if !ready {
+		m.postpone(k, d)
+		return
+	}
 	if conn == nil {
 		m.unavailable(lastErr)
 		m.postpone(k, d)
 		return
 	}
-	properties := propertiesOf(version, systemdVersion, k.File, d.Read) // at once: for another call, systemd may overwrite the file
+	properties := propertiesOf(version, systemdVersion, k.File, func(name string) string { return has[name] })
 	if len(properties) == 0 {
+		m.told(k.Group, has)
 		return
 	}
 	for file, d := range along { // these are overwritten with what systemd had before, unless they go along
-		properties = append(propertiesOf(d.version, systemdVersion, file, d.Read), properties...)
+		properties = append(m.properties(systemdVersion, Kept{k.Group, file}, d), properties...)
 	}
 	m.alone(func() {
 		m.mu.Lock()
@@ -132,7 +205,7 @@ func (m *Manager) Retry(ctx context.Context) {
 	}
 	held := make(map[Kept][]escape.Property, len(all))
 	for k, d := range all { // first all of them: with a property, systemd writes other files of the unit, too
-		held[k] = propertiesOf(d.version, systemdVersion, k.File, d.Read)
+		held[k] = m.properties(systemdVersion, k, d)
 	}
 	answers := true
 	for k, d := range all {
@@ -188,6 +261,7 @@ func (m *Manager) set(ctx context.Context, conn *dbus.Conn, k Kept, d due, prope
 	}
 	m.mu.Unlock()
 	if err == nil {
+		m.told(k.Group, Texts(d.version, k.File, func(string) string { return "" }))
 		return
 	}
 	if news := d.refused == nil || d.refused.Error() != err.Error(); news && m.events.Refused != nil {
@@ -208,6 +282,7 @@ func (m *Manager) postpone(k Kept, d due) {
 			gone := d.Gone()
 			if gone {
 				delete(m.oomGroups, k.Group)
+				delete(m.written, k.Group)
 			}
 			return gone
 		})

@@ -15,7 +15,7 @@ func TestDueIsThatOfUnitsWhichAreThere(t *testing.T) {
 	m.Run(ctx)
 	m.hasTried()
 	keep := func(group string, gone bool) {
-		m.Keep(t.Context(), 2, Kept{group, "pids.max"}, Files{Gone: func() bool { return gone }})
+		m.Keep(t.Context(), 2, Kept{group, "pids.max"}, Files{Read: func(string) string { return "" }, Gone: func() bool { return gone }})
 	}
 	for i := range 3 {
 		keep(fmt.Sprintf("/there%d.slice", i), false)

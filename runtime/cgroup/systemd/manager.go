@@ -83,6 +83,9 @@ type Manager struct {
 	// oomGroups are values of memory.oom.group, by the path of the cgroup, of units of which systemd has not answered a
 	// call in time: it may still carry that out, and overwrite the file.
 	oomGroups map[string]string
+
+	// written are the writes behind due, by the path of the cgroup and the kernel's name of the file.
+	written map[string]map[string]written
 }
 
 // New returns a Manager without a connection: Run makes it.
@@ -91,6 +94,7 @@ func New(addresses []Address, events Events) *Manager {
 	return &Manager{
 		addresses: addresses, events: events, tried: tried, hasTried: sync.OnceFunc(func() { close(tried) }),
 		turn: make(chan struct{}, 1), due: map[Kept]*due{}, maxDue: minDue, oomGroups: map[string]string{},
+		written: map[string]map[string]written{},
 	}
 }
 

@@ -252,3 +252,44 @@ func TestOOMGroupComesBackAfterALateAnswer(t *testing.T) {
 		})
 	}
 }
+
+// A file may be written again before systemd has been told of it: with the value before, by a call that systemd carries out late, or
+// with another property of the unit. The value of the last write comes back with the retry, and one that is neither stays.
+func TestLastValueComesBack(t *testing.T) {
+	const last = "18446744073709551615" // no limit
+	for _, row := range []struct {
+		late        bool // systemd has not answered the first call
+		found, want string
+	}{{true, "70", last}, {false, "70", last}, {true, "60", last}, {true, "50", "50"}, {false, "50", "50"}, {false, "max", last}} {
+		synctest.Test(t, func(t *testing.T) {
+			const group = "/a.scope"
+			d := &delayed{files: map[string]string{}}
+			if row.late {
+				d.answers = make(chan struct{})
+			}
+			m := New(nil, Events{})
+			m.hasTried()
+			m.conn, m.version = d.connect(t), 255
+			keep := func(before, value string) {
+				d.write(group, value)
+				files := Files{Read: func(string) string { return d.read(group) }, Write: func(string, string) error { return nil }}
+				files.Before = map[string]string{"pids.max": before}
+				m.Keep(t.Context(), 1, Kept{group, "pids.max"}, files)
+			}
+			keep("60", "70")
+			conn := m.conn
+			if !row.late {
+				m.conn = nil
+			}
+			keep("70", "max")
+			d.write(group, row.found)
+			if m.conn = conn; row.late {
+				close(d.answers)
+			}
+			m.Retry(t.Context())
+			if got := d.read(group); got != row.want || len(m.due)+len(m.written) > 0 {
+				t.Errorf("%+v: pids.max is %s; due are %v and %v", row, got, m.due, m.written)
+			}
+		})
+	}
+}
