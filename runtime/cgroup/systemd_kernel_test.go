@@ -569,6 +569,37 @@ func TestSystemdRetriesWhatItRefused(t *testing.T) {
 	u.quiet(t)
 }
 
+// With any property of a unit systemd writes all that it was told of it before. A value of which it was not told comes back with the retry.
+func TestSystemdWritesAnOldValueAgain(t *testing.T) {
+	if !underSystemd(t) {
+		return
+	}
+	r := newRelay(t)
+	u := newUnits(t, r.address())
+	u.want(t, "connected")
+	u.write(t, u.scope, "pids.max", "70")
+	r.stop()
+	u.write(t, u.scope, "pids.max", "71")
+	u.want(t, "refused TasksMax: context deadline exceeded")
+	name := map[int]string{1: "CPUShares", 2: "CPUWeight"}[u.version]
+	if err := u.bus.SetUnitPropertiesContext(t.Context(), path.Base(u.scope), true, property(name, uint64(50))); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(30 * time.Second); u.held(t, u.scope, "pids.max") != "70"; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("pids.max is %s: systemd has not written it again with %s", u.held(t, u.scope, "pids.max"), name)
+		}
+	}
+	r.cut()
+	u.want(t, "unavailable")
+	u.want(t, "connected")
+	u.FS.systemd.Retry(t.Context())
+	u.reload(t)
+	if got := u.held(t, u.scope, "pids.max"); got != "71" {
+		t.Errorf("pids.max is %s after the retry and a reload, want 71", got)
+	}
+}
+
 // Without systemd's sockets, values are written, and it is said once; of a file that systemd
 // does not know it is not said.
 func TestSystemdWithoutSockets(t *testing.T) {

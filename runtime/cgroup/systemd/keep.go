@@ -42,8 +42,10 @@ type Files struct {
 func Texts(version int, file string, read func(name string) string) map[string]string {
 	all := map[string]string{}
 	if p, known := table(version)[file]; known {
-		p.of(func(name string) string {
-			all[name] = read(name)
+		p.of(func(name string) string { // some ask several times
+			if _, has := all[name]; !has {
+				all[name] = read(name)
+			}
 			return all[name]
 		})
 	}
@@ -82,15 +84,15 @@ func (m *Manager) note(group string, before, after map[string]string) {
 	}
 }
 
-// told forgets writes of which systemd has been told.
-func (m *Manager) told(group string, files map[string]string) {
+// told forgets the write of a file: systemd has been told, or has no property of what the file holds.
+func (m *Manager) told(version int, k Kept) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for name := range files {
-		delete(m.written[group], name)
+	for name := range Texts(version, k.File, func(string) string { return "" }) {
+		delete(m.written[k.Group], name)
 	}
-	if len(m.written[group]) == 0 {
-		delete(m.written, group)
+	if len(m.written[k.Group]) == 0 {
+		delete(m.written, k.Group)
 	}
 }
 
@@ -153,7 +155,7 @@ func (m *Manager) Keep(ctx context.Context, version int, k Kept, files Files) {
 	}
 	properties := propertiesOf(version, systemdVersion, k.File, func(name string) string { return has[name] })
 	if len(properties) == 0 {
-		m.told(k.Group, has)
+		m.told(version, k)
 		return
 	}
 	for file, d := range along { // these are overwritten with what systemd had before, unless they go along
@@ -236,7 +238,8 @@ const oomGroup = "memory.oom.group"
 // set sets properties of a unit, and brings back what systemd overwrites with them. It makes one event of the
 // same refusal, and has it tried again.
 func (m *Manager) set(ctx context.Context, conn *dbus.Conn, k Kept, d due, properties []escape.Property) {
-	if len(properties) == 0 {
+	if len(properties) == 0 { // as of a group that has gone
+		m.told(d.version, k)
 		return
 	}
 	before := ""
@@ -261,7 +264,7 @@ func (m *Manager) set(ctx context.Context, conn *dbus.Conn, k Kept, d due, prope
 	}
 	m.mu.Unlock()
 	if err == nil {
-		m.told(k.Group, Texts(d.version, k.File, func(string) string { return "" }))
+		m.told(d.version, k)
 		return
 	}
 	if news := d.refused == nil || d.refused.Error() != err.Error(); news && m.events.Refused != nil {

@@ -260,7 +260,10 @@ func TestLastValueComesBack(t *testing.T) {
 	for _, row := range []struct {
 		late        bool // systemd has not answered the first call
 		found, want string
-	}{{true, "70", last}, {false, "70", last}, {true, "60", last}, {true, "50", "50"}, {false, "50", "50"}, {false, "max", last}} {
+	}{
+		{true, "70", last}, {false, "70", last}, {true, "60", last}, {true, "50", "50"}, {false, "50", "50"}, {false, "max", last},
+		{false, "", ""}, // the group has gone
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			const group = "/a.scope"
 			d := &delayed{files: map[string]string{}}
@@ -272,9 +275,9 @@ func TestLastValueComesBack(t *testing.T) {
 			m.conn, m.version = d.connect(t), 255
 			keep := func(before, value string) {
 				d.write(group, value)
-				files := Files{Read: func(string) string { return d.read(group) }, Write: func(string, string) error { return nil }}
-				files.Before = map[string]string{"pids.max": before}
-				m.Keep(t.Context(), 1, Kept{group, "pids.max"}, files)
+				m.Keep(t.Context(), 1, Kept{group, "pids.max"}, Files{
+					Read: func(string) string { return d.read(group) }, Before: map[string]string{"pids.max": before},
+				})
 			}
 			keep("60", "70")
 			conn := m.conn
