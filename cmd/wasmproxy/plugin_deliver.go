@@ -39,7 +39,7 @@ has to be started three times without an orderly stop, the node goes back to the
 itself, and does not load this one again. A JSON file that is changed by hand ends the probation.
 With --max-refused, so it does if the plugin refuses more of at least 20 calls. Another delivery of
 the same plugins with --probation changes both in a probation that has begun. The new length counts
-from its begin.
+from its start.
 
 With --wait, the command then waits until the running proxy has these modules and settings active.
 It asks on the admin socket, or on the status socket. If plugins are bypassed on the node, or one is

@@ -96,8 +96,7 @@ func installCommand() *cobra.Command {
 // notInstalled says what to do about a FILE that cannot be read.
 func notInstalled(err error, bundled []string) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("reading the plugin to install: %w; name the path of a module that wasmproxy plugin build has made, or a bundled plugin: %s",
-			err, strings.Join(bundled, ", "))
+		return fmt.Errorf("reading the plugin to install: %w; name a .wasm file that is there, or a bundled plugin: %s", err, strings.Join(bundled, ", "))
 	}
 	return fmt.Errorf("reading the plugin to install: %w", err)
 }

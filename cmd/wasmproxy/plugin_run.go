@@ -33,7 +33,7 @@ func (f *eventFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.event, "event", "", "file of the event: a Pod's YAML, a fixture, a recording, or a CRI request; - is stdin")
 	flags.StringVar(&f.config, "config", "", pluginConfig+" (default: key config of X.json beside X.wasm)")
 	flags.StringSliceVar(&f.grant, "grant", nil, "capabilities beside the default and those of X.json, such as env,store.read; * is all")
-	flags.StringVar(&f.setting.Case, "case", "", "name of the case, in a file of fixtures with several (default: the first, of --hook if that is given)")
+	flags.StringVar(&f.setting.Case, "case", "", "name of the case, of several in a file (default: the first, or the first of --hook)")
 	flags.StringVar(&f.setting.Container, "container", "", "container of the Pod (default: the first)")
 	flags.StringVar(&f.setting.Handler, "runtime-handler", "", "runtime handler of the Pod (default: its RuntimeClass's)")
 	flags.StringSliceVar(&f.setting.Command, "command", nil, "what Exec and ExecSync run in the Pod, such as sh,-c,ls")

@@ -71,8 +71,8 @@ func readFixture(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 	}
 	e, err := FromFixture(first, s.CgroupVersion)
 	if err == nil && len(found) > 1 {
-		e.Notes = append(e.Notes, fmt.Sprintf("%d cases of the file fit, and this is the first of them, %s; choose another one with --case or --hook: %s",
-			len(found), found[0], strings.Join(found[1:], ", ")))
+		others := strings.Join(found[1:], ", ")
+		e.Notes = append(e.Notes, fmt.Sprintf("this is %s, the first of %d cases that fit; choose another with --case or --hook: %s", found[0], len(found), others))
 	}
 	return e, err
 }
