@@ -65,10 +65,10 @@ func (a following) await(cmd *cobra.Command, ids ...string) error {
 
 // files are the plugins as their files describe them now, by id.
 func (a following) files() map[string]registry.Description {
-	dirs := registry.Dirs{Plugins: a.config.PluginDir, Hooks: a.config.HookDir}
-	all, _ := registry.Read(dirs) // what is wrong with a file keeps the proxy from following it
+	// What is wrong with a file keeps the proxy from following it.
+	all, _ := registry.Read(registry.Dirs{Plugins: a.config.PluginDir, Hooks: a.config.HookDir})
 	files := map[string]registry.Description{}
-	for _, d := range slices.Concat(all, registry.Disabled(dirs)) {
+	for _, d := range all {
 		files[d.ID] = d
 	}
 	return files

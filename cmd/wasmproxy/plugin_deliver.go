@@ -197,7 +197,7 @@ func checkNames(cmd *cobra.Command, dir, scratch string) error {
 	defer engine.Close(cmd.Context())
 	all, _ := registry.Read(registry.Dirs{Plugins: dir}) // what is wrong was found before
 	for _, d := range all {
-		if d.IsHookServer() {
+		if d.IsHookServer() || d.Disabled {
 			continue
 		}
 		module, err := d.ReadModule()

@@ -57,17 +57,16 @@ func listPlugins(ctx context.Context, c *config.Config) (all status.Plugins, sil
 		return all, "", err
 	}
 	silent = err.Error()
-	dirs := registry.Dirs{Plugins: c.PluginDir, Hooks: c.HookDir}
-	found, problems := registry.Read(dirs)
+	found, problems := registry.Read(registry.Dirs{Plugins: c.PluginDir, Hooks: c.HookDir})
 	for i := range found {
 		p := status.Plugin{ID: found[i].ID, File: found[i].File, State: "not running", Policy: found[i].Policy.String(), DryRun: found[i].DryRun}
-		if found[i].Problem != nil {
+		switch {
+		case found[i].Disabled:
+			p.State = status.Disabled
+		case found[i].Problem != nil:
 			p.Policy, p.Failure = "", &status.FileFailure{Error: found[i].Problem.Error(), Since: time.Now(), Meanwhile: "no proxy runs"}
 		}
 		all.Plugins = append(all.Plugins, p)
-	}
-	for _, d := range registry.Disabled(dirs) {
-		all.Plugins = append(all.Plugins, status.Plugin{ID: d.ID, File: d.File, State: status.Disabled, Policy: d.Policy.String()})
 	}
 	if len(all.Plugins) == 0 && len(problems) > 0 {
 		return all, silent, errors.Join(problems...)

@@ -36,7 +36,7 @@ func findHookServers(ctx context.Context, n *node) (all []found, err error) {
 	}
 	plugins, _ := registry.Read(dirs) // its errors are those of plugin-files
 	for _, p := range plugins {
-		if p.Endpoint == "" || p.Problem != nil {
+		if p.Endpoint == "" || p.Problem != nil || p.Disabled {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, answerTime)

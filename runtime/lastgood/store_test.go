@@ -53,7 +53,7 @@ func (f files) put(t *testing.T, all map[string]string) []registry.Description {
 		must(t, os.WriteFile(filepath.Join(filepath.Dir(f.dirs.Plugins), name), []byte(content), 0o644))
 	}
 	list, _ := registry.Read(f.dirs)
-	return append(list, registry.Disabled(f.dirs)...)
+	return list
 }
 
 // modules are the digests of the modules that are kept.

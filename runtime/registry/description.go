@@ -52,7 +52,7 @@ type Description struct {
 	Shadow *Description // another version, which is called beside it and changes nothing; nil if there is none
 	Sample int          // of a shadow: the percent of pods for which it is called
 
-	Disabled bool // its file switches it off; [Read] leaves such out
+	Disabled bool // its file switches it off
 
 	// Interpret asks that the module be interpreted: slow, and out of reach of a
 	// fault in the engine's compiler.

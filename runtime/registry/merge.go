@@ -26,28 +26,9 @@ type List struct {
 }
 
 // Read reads the directories once. The list is in the order of ids, or of what stands for them, holds
-// each id once, and leaves out plugins that are switched off; the errors name what is wrong, including every
-// Problem in the list. A directory that is not there holds no plugin.
-func Read(dirs Dirs) ([]Description, []error) {
-	list, problems := merge(nil, dirs.sources())
-	return slices.DeleteFunc(list, func(d Description) bool { return d.Disabled }), problems
-}
-
-// Disabled reads the directories once, and returns the plugins that their files switch
-// off, in the order of ids.
-func Disabled(dirs Dirs) (list []Description) {
-	without := present()
-	without.sum = func(string) (string, error) { return "", nil } // a plugin is switched off by JSON alone
-	for _, s := range dirs.sources() {
-		for _, d := range s.read(without).found {
-			if d.Disabled {
-				list = append(list, d)
-			}
-		}
-	}
-	slices.SortFunc(list, func(a, b Description) int { return cmp.Compare(a.ID, b.ID) })
-	return list
-}
+// each id once, with plugins that are switched off, whose modules are not looked at; the errors name what is wrong,
+// including every Problem in the list. A directory that is not there holds no plugin.
+func Read(dirs Dirs) ([]Description, []error) { return merge(nil, dirs.sources()) }
 
 // merge reads the directories, and makes one list of what they hold. good are the last good descriptions,
 // by id. An id that two files want is for the one that had it last, else for the first good one.

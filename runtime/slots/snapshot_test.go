@@ -43,9 +43,7 @@ func (s *sequence) put(files map[string]string) status.Plugins {
 	for name, content := range files {
 		s.file(name, content)
 	}
-	dirs := registry.Dirs{Plugins: s.dir}
-	list, _ := registry.Read(dirs)
-	list = append(list, registry.Disabled(dirs)...)
+	list, _ := registry.Read(registry.Dirs{Plugins: s.dir})
 	s.slots.post(func(ctx context.Context) { s.slots.update(ctx, registry.List{Plugins: list, Complete: true}) })
 	s.slots.settle()
 	snapshot, err := s.slots.Plugins(context.Background())
