@@ -46,12 +46,6 @@ const (
 	byCommand = "command"
 )
 
-func newBypass(s *Slots) *Bypass {
-	b := &Bypass{file: s.config.BypassFile, observer: s.observer, reconciler: s.reconciler, slots: s}
-	b.state.Store(&bypass.State{})
-	return b
-}
-
 // watch looks at the file until ctx is done, and tells the slots.
 func (b *Bypass) watch(ctx context.Context) {
 	if b.file == "" {

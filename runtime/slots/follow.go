@@ -6,11 +6,8 @@ import (
 	"maps"
 	"time"
 
-	"github.com/wasmproxy/wasmproxy/runtime/durable"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
-	"github.com/wasmproxy/wasmproxy/runtime/lastgood"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
-	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
 
 // following is how far the store follows the backend.
@@ -129,21 +126,4 @@ func (s *Slots) tellPresent() {
 	}
 	s.reconciler.Present.Store(&all)
 	s.reconciler.Sync.Notify()
-}
-
-// forget removes what earlier versions have saved of plugins that are not there any more, once that is known.
-func forget(list registry.List, versions *lastgood.Saver, values *durable.Store) {
-	if !list.Complete {
-		return
-	}
-	ids, files := make(map[string]bool, len(list.Plugins)), make(map[string]bool, len(list.Plugins))
-	for i := range list.Plugins {
-		p := &list.Plugins[i]
-		files[p.ID] = true
-		if !p.Disabled {
-			ids[p.ID] = true
-		}
-	}
-	versions.Retain(files)
-	values.Forget(ids)
 }

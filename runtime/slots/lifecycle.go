@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/wasmproxy/wasmproxy/runtime/bypass"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/durable"
@@ -46,7 +47,9 @@ func New(o Options) (*Slots, error) {
 		return nil, err
 	}
 	s.lastGood, s.trials, s.counts = lastgood.NewSaver(c.DataDir, o.Observer), probation.New(c.DataDir, o.Observer), o.Counts
-	s.Bypass, s.Shadows = newBypass(s), &Shadows{s, o.Loader.Shadows()}
+	s.Bypass = &Bypass{file: c.BypassFile, observer: o.Observer, reconciler: o.Reconciler, slots: s}
+	s.Bypass.state.Store(&bypass.State{})
+	s.Shadows = &Shadows{s, o.Loader.Shadows()}
 	s.generations = generations{
 		config: c, observer: o.Observer, reconciler: o.Reconciler, around: o.Around,
 		passUpdate: s.Bypass.passUpdate, missed: o.Reconciler.Missed, reported: o.Reported,

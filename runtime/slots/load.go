@@ -184,15 +184,19 @@ func (p *slot) fail(ctx context.Context, v *version, err error) {
 	}
 	if errors.As(err, new(loader.TemporaryError)) || wasm.Temporary(err) {
 		v.backoff = min(max(2*v.backoff, minRetry), maxRetry)
-		time.AfterFunc(v.backoff, func() { p.owner.post(func(context.Context) { v.retry() }) })
+		time.AfterFunc(v.backoff, func() {
+			p.owner.post(func(context.Context) {
+				if v.state == failed && v.loaded != nil { // its synchronization has failed
+					v.become(ready)
+				} else if v.state == failed {
+					v.become(queued)
+				}
+			})
+		})
 	}
-	if !known {
-		p.reportFailure(ctx, err)
+	if known {
+		return
 	}
-}
-
-// reportFailure reports what the failure means for calls.
-func (p *slot) reportFailure(ctx context.Context, err error) {
 	rejected := observe.PluginRejected{Plugin: p.id, Err: err}
 	switch {
 	case p.active != nil:

@@ -28,21 +28,17 @@ func (r Recordings) Record(ctx context.Context, id string, o recording.Options, 
 	type found struct {
 		description registry.Description
 		loaded      *loader.Loaded
-		known       bool
 	}
-	p, ok := ask(r.Slots, func() (f found) {
-		slot := r.Slots.all[id]
-		if f.known = slot != nil || r.Slots.off[id] != nil; slot != nil && slot.active != nil {
-			f.description, f.loaded = slot.active.description, slot.active.loaded
+	p, err := askOf(r.Slots, id, func(p *slot) (f found) {
+		if p != nil && p.active != nil {
+			f = found{p.active.description, p.active.loaded}
 		}
 		return f
 	})
-	switch {
-	case !ok:
-		return admin.NotReady("the proxy stops")
-	case !p.known:
-		return noSuchPlugin(id)
-	case p.loaded == nil:
+	if err != nil {
+		return err
+	}
+	if p.loaded == nil {
 		return admin.NotReady(fmt.Sprintf("plugin %s is not active: wasmproxy plugin list shows why", id))
 	}
 	watched, ok := p.loaded.Plugin.(plugin.Watched)
@@ -52,10 +48,6 @@ func (r Recordings) Record(ctx context.Context, id string, o recording.Options, 
 	recorder := recording.NewRecorder(o)
 	defer watched.Watch(recorder)()
 	return recorder.Write(ctx, out, r.header(p.description, p.loaded.Manifest()))
-}
-
-func noSuchPlugin(id string) error {
-	return admin.NotReady(fmt.Sprintf("there is no plugin %q; wasmproxy plugin list shows the ids", id))
 }
 
 // header tells of a plugin and this node.

@@ -132,29 +132,22 @@ func (sh *shadow) look() *status.Shadow {
 
 // Report returns what came of the calls of a plugin's shadow. The error is an admin.NotReady.
 func (s *Shadows) Report(_ context.Context, id string) (plugin.ShadowReport, error) {
-	type found struct {
-		known  bool
-		shadow *shadow
-	}
-	f, ok := ask(s.slots, func() (f found) {
-		p := s.slots.all[id]
-		if f.known = p != nil || s.slots.off[id] != nil; p != nil && p.shadow != nil {
-			now := *p.shadow
-			f.shadow = &now
+	sh, err := askOf(s.slots, id, func(p *slot) *shadow {
+		if p == nil || p.shadow == nil {
+			return nil
 		}
-		return f
+		now := *p.shadow
+		return &now
 	})
 	switch {
-	case !ok:
-		return plugin.ShadowReport{}, admin.NotReady("the proxy stops")
-	case !f.known:
-		return plugin.ShadowReport{}, noSuchPlugin(id)
-	case f.shadow == nil:
+	case err != nil:
+		return plugin.ShadowReport{}, err
+	case sh == nil:
 		return plugin.ShadowReport{}, admin.NotReady(fmt.Sprintf("plugin %s has no shadow: its JSON has no key shadow, or the plugin is not active", id))
-	case f.shadow.called == nil && f.shadow.reason != nil:
-		return plugin.ShadowReport{}, admin.NotReady(fmt.Sprintf("the shadow of plugin %s is not loaded: %v", id, f.shadow.reason))
-	case f.shadow.called == nil:
+	case sh.called == nil && sh.reason != nil:
+		return plugin.ShadowReport{}, admin.NotReady(fmt.Sprintf("the shadow of plugin %s is not loaded: %v", id, sh.reason))
+	case sh.called == nil:
 		return plugin.ShadowReport{}, admin.NotReady(fmt.Sprintf("the shadow of plugin %s is not loaded yet", id))
 	}
-	return f.shadow.called.Report(), nil
+	return sh.called.Report(), nil
 }

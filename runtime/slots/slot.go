@@ -148,23 +148,10 @@ func compareSlots(a, b *slot) int {
 	return cmp.Or(cmp.Compare(cmp.Or(a.shown().Order, a.id), cmp.Or(b.shown().Order, b.id)), cmp.Compare(a.id, b.id))
 }
 
-// retry makes a version that has failed wait for its next load, or synchronization.
-func (v *version) retry() {
-	if v.state == failed && v.loaded != nil {
-		v.become(ready)
-	} else if v.state == failed {
-		v.become(queued)
-	}
-}
-
-// restore has the last good version loaded, if the files have changed since it was active in what needs a load.
-func (p *slot) restore(d registry.Description) {
-	if p.good == nil || p.wasActive(d) || p.good.Description.Disabled {
-		return
-	}
+// restore has the last good version loaded.
+func (p *slot) restore() {
 	p.last = p.version(p.owner.lastGood.Copy(p.good.Description))
-	t := p.owner.trials.Get(d.ID, d.Generation())
-	p.last.good, p.nextFirst = true, p.owner.crashed || t != nil && !t.Ends.IsZero() // calls have met the version that is on probation
+	p.last.good = true
 }
 
 // wasActive reports whether the last good version was made from the same: only settings differ that need no load.
@@ -197,7 +184,11 @@ func (p *slot) describe(ctx context.Context, d registry.Description) {
 		return
 	}
 	if p.active == nil && p.last == nil && p.next == nil { // at a start, or after a bypass
-		p.restore(d)
+		if p.good != nil && !p.good.Description.Disabled && !p.wasActive(d) { // the files have changed in what needs a load
+			p.restore()
+			t := p.owner.trials.Get(d.ID, d.Generation())
+			p.nextFirst = p.owner.crashed || t != nil && !t.Ends.IsZero() // calls have met the version that is on probation
+		}
 	}
 	if d.Problem != nil {
 		return
@@ -211,7 +202,12 @@ func (p *slot) describe(ctx context.Context, d registry.Description) {
 			p.share(ctx, d)
 		}
 	case p.next != nil && p.next.source == from:
-		p.next.redescribe(d)
+		was := p.next.synchronized
+		p.next.describe(d)
+		if p.next.synchronized != was && p.next.loaded != nil && p.next.state == loading { // it is being told of pods, which begins anew
+			p.next.cancel()
+			p.next.become(ready)
+		}
 		if d.Policy == plugin.Fail && len(p.next.static.Hooks) == 0 {
 			p.next.static = p.owner.loader.Static(d)
 		}
@@ -220,16 +216,6 @@ func (p *slot) describe(ctx context.Context, d registry.Description) {
 		p.refusal.Set(nil)
 		p.next = p.version(d)
 		p.next.good = p.wasActive(d)
-	}
-}
-
-// redescribe gives a version that is on its way the files as they are now. One that is being told of pods begins that anew.
-func (v *version) redescribe(d registry.Description) {
-	was := v.synchronized
-	v.describe(d)
-	if v.synchronized != was && v.loaded != nil && v.state == loading {
-		v.cancel()
-		v.become(ready)
 	}
 }
 

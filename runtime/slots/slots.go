@@ -6,11 +6,13 @@ package slots
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/wasmproxy/wasmproxy/runtime/admin"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/durable"
 	"github.com/wasmproxy/wasmproxy/runtime/lastgood"
@@ -156,10 +158,11 @@ func (s *Slots) awaits() bool {
 // update takes the list of the files as they are now.
 func (s *Slots) update(ctx context.Context, list registry.List) {
 	s.changed, s.complete = true, list.Complete
-	forget(list, s.lastGood, s.durable)
 	gone, off := s.all, s.off
 	s.all, s.order, s.off = make(map[string]*slot, len(list.Plugins)), nil, map[string]*slot{}
+	there, enabled := make(map[string]bool, len(list.Plugins)), make(map[string]bool, len(list.Plugins))
 	for _, d := range list.Plugins {
+		there[d.ID], enabled[d.ID] = true, !d.Disabled
 		if d.Disabled { // which the last good files say while those of the moment are bad
 			p := off[d.ID]
 			if p == nil {
@@ -187,8 +190,10 @@ func (s *Slots) update(ctx context.Context, list registry.List) {
 		s.all[d.ID], s.order = p, append(s.order, p)
 		p.describe(ctx, judged(s.trials, d))
 	}
-	if list.Complete {
+	if list.Complete { // what was saved of plugins that are not there any more is removed
 		s.good = nil
+		s.lastGood.Retain(there)
+		s.durable.Forget(enabled)
 	}
 	for _, p := range gone {
 		p.unload()
@@ -208,26 +213,21 @@ func (s *Slots) compiles(digest string) bool {
 	})
 }
 
-// members are the plugins of the chain, as they are now.
-func (s *Slots) members() (all []loader.Member) {
-	slices.SortFunc(s.order, compareSlots)
-	for _, p := range s.order {
-		if m, ok := p.member(); ok {
-			all = append(all, m)
-		}
-		if met := p.state(); met != p.met {
-			p.met, p.since = met, time.Now()
-		}
-	}
-	return all
-}
-
 // publish makes the members those that calls meet, if they differ from the published ones. With
 // the first plugin that is loaded, or refuses, the store begins to follow calls.
 func (s *Slots) publish(ctx context.Context) {
 	members := s.published
 	if s.changed {
-		members, s.changed = s.members(), false
+		members, s.changed = nil, false
+		slices.SortFunc(s.order, compareSlots)
+		for _, p := range s.order {
+			if m, ok := p.member(); ok {
+				members = append(members, m)
+			}
+			if met := p.state(); met != p.met {
+				p.met, p.since = met, time.Now()
+			}
+		}
 		s.tellPresent()
 	}
 	another, begins := !slices.EqualFunc(members, s.published, loader.Member.Equal), s.store == unfollowed
@@ -270,4 +270,23 @@ func ask[T any](s *Slots, f func() T) (answer T, ok bool) {
 		return answer, false
 	}
 	return <-answers, true
+}
+
+// askOf asks about a plugin, of which p is nil if it is switched off. The error is an admin.NotReady.
+func askOf[T any](s *Slots, id string, f func(p *slot) T) (answer T, err error) {
+	known := false
+	answer, ok := ask(s, func() (none T) {
+		p := s.all[id]
+		if known = p != nil || s.off[id] != nil; !known {
+			return none
+		}
+		return f(p)
+	})
+	switch {
+	case !ok:
+		return answer, admin.NotReady("the proxy stops")
+	case !known:
+		return answer, admin.NotReady(fmt.Sprintf("there is no plugin %q; wasmproxy plugin list shows the ids", id))
+	}
+	return answer, nil
 }

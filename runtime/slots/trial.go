@@ -73,8 +73,11 @@ func (p *slot) judgeLater(generation string) {
 func (p *slot) judge(ctx context.Context, generation string) {
 	s := p.owner
 	there := p.active != nil && p.active.description.Generation() == generation
-	if there && heeded(s.trials, p.active.description, s.config.PluginDir) {
-		s.jobs.Go(func() { s.trials.Save(ctx) })
+	if there { // a delivery may change the terms during the probation
+		now := terms(p.active.description, s.config.PluginDir)
+		if now.For > 0 && s.trials.Change(p.id, generation, now) {
+			s.jobs.Go(func() { s.trials.Save(ctx) })
+		}
 	}
 	t := s.trials.Get(p.id, generation)
 	if !there || t == nil || !t.Open() { // another version has come, or a bypass
@@ -97,13 +100,6 @@ func (p *slot) judge(ctx context.Context, generation string) {
 	s.jobs.Go(func() { s.trials.Save(ctx) })
 }
 
-// heeded takes over the terms of a version's probation from the plugin directory, and reports whether they are new: a delivery may
-// change them during the probation.
-func heeded(trials *probation.Trials, d registry.Description, pluginDir string) bool {
-	now := terms(d, pluginDir)
-	return now.For > 0 && trials.Change(d.ID, d.Generation(), now)
-}
-
 // goBack has the version before be active again: the last good one, or none.
 func (p *slot) goBack(ctx context.Context) {
 	p.note(judged(p.owner.trials, p.description))
@@ -115,8 +111,7 @@ func (p *slot) goBack(ctx context.Context) {
 	case p.good.Description.Source() == p.active.source:
 		p.share(ctx, p.good.Description)
 	default:
-		p.last = p.version(p.owner.lastGood.Copy(p.good.Description))
-		p.last.good = true
+		p.restore()
 	}
 }
 
