@@ -87,7 +87,7 @@ type wantWriter struct {
 // write returns the text of the case.
 func (w wantWriter) write(want fixture.Want) ([]byte, error) {
 	of := w.text[w.from:w.end]
-	from, end, err := delivery.Value(of, "want")
+	_, from, end, err := delivery.Value(of, "want")
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -86,7 +87,8 @@ func (d Directory) compare(p Plugin, of Delivery, r record, plan *Plan) error {
 		plan.Write = append(plan.Write, p)
 	case has == wants:
 		judged := of.Probation != 0 && before.Probation != "" && before.Texts[0] == wants
-		if judged && !of.sameTerms(before) {
+		same := of.Probation.String() == before.Probation && reflect.DeepEqual(of.MaxRefused, before.MaxRefused)
+		if judged && !same {
 			plan.Judge = append(plan.Judge, p.ID)
 		}
 	case slices.Contains(before.Texts, has):
@@ -97,18 +99,6 @@ func (d Directory) compare(p Plugin, of Delivery, r record, plan *Plan) error {
 		plan.Write, plan.Edited = append(plan.Write, p), append(plan.Edited, p.ID)
 	}
 	return nil
-}
-
-// sameTerms reports whether a delivery asks for the probation that a plugin has.
-func (of Delivery) sameTerms(has brought) bool {
-	if of.Probation.String() != has.Probation {
-		return false
-	}
-	a, b := of.MaxRefused, has.MaxRefused
-	if a == nil || b == nil {
-		return a == b
-	}
-	return *a == *b
 }
 
 func byHand(path string) error {
@@ -155,36 +145,29 @@ func (d Directory) Deliver(ctx context.Context, of Delivery, check Check) (*Plan
 // directory for files of its own. Both are absolute.
 type Check func(plugins, scratch string) error
 
+// try has the plugins checked that are to be written, in a directory of their own.
 func (d Directory) try(of Delivery, check Check) (*Plan, error) {
 	plan, err := d.Plan(of)
 	if err != nil || len(plan.Write) == 0 {
 		return plan, err
 	}
-	if err := stage(d.path(staged), plan.Write); err != nil {
+	if err := os.MkdirAll(d.path(staged, registry.Modules), 0o755); err != nil {
 		return nil, err
+	}
+	for _, p := range plan.Write {
+		err := regular.Replace(d.path(staged, p.ID+".json"), p.Text, 0o644)
+		if err == nil && p.Module != nil {
+			err = regular.Replace(d.path(staged, modulePath(p.Digest)), p.Module, 0o644)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	whole, err := filepath.Abs(string(d))
 	if err != nil {
 		return nil, err
 	}
 	return plan, check(filepath.Join(whole, staged), filepath.Join(whole, scratch))
-}
-
-// stage writes the files of plugins into a directory of their own, as they are to be.
-func stage(dir string, all []Plugin) error {
-	if err := os.MkdirAll(filepath.Join(dir, registry.Modules), 0o755); err != nil {
-		return err
-	}
-	for _, p := range all {
-		err := regular.Replace(filepath.Join(dir, p.ID+".json"), p.Text, 0o644)
-		if err == nil && p.Module != nil {
-			err = regular.Replace(filepath.Join(dir, modulePath(p.Digest)), p.Module, 0o644)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // steps put the staged files into their places. The record says first what may be there, and in the end what is. Modules come

@@ -82,7 +82,7 @@ func SetKey(text []byte, key string, to any) ([]byte, error) {
 	if whole == nil {
 		return nil, errors.New("it is not a JSON object")
 	}
-	begin, from, end, err := find(text, key)
+	begin, from, end, err := Value(text, key)
 	if err != nil {
 		return nil, err
 	}
@@ -96,19 +96,13 @@ func SetKey(text []byte, key string, to any) ([]byte, error) {
 	return slices.Concat(text[:begin], []byte(member), bytes.TrimLeft(text[begin:], " ")), nil
 }
 
-// Value returns where the value of a key is in a JSON object; end is 0 if it has no such key.
-func Value(object []byte, key string) (from, end int, err error) {
-	_, first, after, err := find(object, key)
-	return int(first), int(after), err
-}
-
-// find also returns where the members begin.
-func find(text []byte, key string) (begin, from, end int64, err error) {
-	d := json.NewDecoder(bytes.NewReader(text))
+// Value returns where the members of a JSON object begin, and where the value of a key is; end is 0 if it has no such key.
+func Value(object []byte, key string) (begin, from, end int, err error) {
+	d := json.NewDecoder(bytes.NewReader(object))
 	if _, err := d.Token(); err != nil {
 		return 0, 0, 0, err
 	}
-	begin = d.InputOffset()
+	begin = int(d.InputOffset())
 	for d.More() {
 		name, err := d.Token()
 		if err != nil {
@@ -119,8 +113,8 @@ func find(text []byte, key string) (begin, from, end int64, err error) {
 			return 0, 0, 0, err
 		}
 		if name == key { // the last one counts
-			end = d.InputOffset()
-			from = end - int64(len(old))
+			end = int(d.InputOffset())
+			from = end - len(old)
 		}
 	}
 	return begin, from, end, nil

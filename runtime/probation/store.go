@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"sync"
 	"time"
 
@@ -164,7 +165,7 @@ func (t *Trials) Activate(id, generation string, now Counts) {
 // the probation began.
 func (t *Trials) Change(id, generation string, to Terms) (changed bool) {
 	t.change(id, generation, func(one *Trial) {
-		changed = !one.same(to)
+		changed = !reflect.DeepEqual(one.Terms, to)
 		if !one.Ends.IsZero() {
 			one.Ends = one.Ends.Add(to.For - one.For)
 		}

@@ -42,13 +42,6 @@ type Terms struct {
 	MaxRefused *int          `json:"maxRefused,omitempty"` // percent of at least 20 calls that the version may refuse; nil: that is not judged
 }
 
-func (t Terms) same(as Terms) bool {
-	if t.MaxRefused == nil || as.MaxRefused == nil {
-		return t == as
-	}
-	return t.For == as.For && *t.MaxRefused == *as.MaxRefused
-}
-
 // Trial is the probation of one version of a plugin.
 type Trial struct {
 	Generation string `json:"generation"` // of the plugin's files
