@@ -41,7 +41,7 @@ var mayImport = map[string]string{
 	"runtime/host":             "deploy/systemd runtime/admin runtime/bypass runtime/config runtime/dialect runtime/lastgood runtime/probation runtime/proxy runtime/regular runtime/status runtime/unitfile",
 	"runtime/unitfile":         "",
 	"runtime/doctor":           "runtime/dialect deploy/systemd runtime/admin runtime/bypass runtime/cgroup runtime/config runtime/docker runtime/host runtime/plugin runtime/proxy runtime/registry runtime/status runtime/unitfile",
-	"runtime/peers":            "",
+	"runtime/peers":            "runtime/status",
 	"runtime/pods":             "abi runtime/dialect runtime/cri", // the store follows the rows of cri.Methods
 	"runtime/dialect":          "",
 	"runtime/crifield":         "abi runtime/plugin runtime/pods",

@@ -8,7 +8,6 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/wasmproxy/wasmproxy/runtime/peers"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/probation"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
@@ -42,7 +41,7 @@ func (d *daemon) snapshot(ctx context.Context) (*status.Status, error) {
 		Version: d.version, PID: os.Getpid(), Now: time.Now(), Started: d.started,
 		Bypass:   d.slots.Bypass.Status(),
 		Settings: status.Settings{File: settings.File, LastGood: settings.LastGood, Since: settings.Since, Changed: settings.Changed},
-		Listen:   d.config.Listen, Connections: d.server.Connections(), Peers: connected(d.peers.All()), Plugins: all,
+		Listen:   d.config.Listen, Connections: d.server.Connections(), Peers: d.peers.All(), Plugins: all,
 		Created: d.metrics.Succeeded(runtimeapi.RuntimeService_CreateContainer_FullMethodName), Queued: d.reconciler.Queue.Len(),
 		Backend: status.Backend{
 			Endpoint: d.config.Backend, Connected: d.reconciler.Backend.Connected(), Name: node.RuntimeName, Version: node.RuntimeVersion,
@@ -55,6 +54,9 @@ func (d *daemon) snapshot(ctx context.Context) (*status.Status, error) {
 	}
 	if settings.Err != nil {
 		s.Settings.Error = plugin.Printable(settings.Err.Error(), 1<<10)
+	}
+	for i := range s.Peers {
+		s.Peers[i].Program = plugin.Printable(s.Peers[i].Program, 64)
 	}
 	for _, n := range d.metrics.Calls() {
 		s.Calls += n
@@ -80,16 +82,6 @@ func (d *daemon) snapshot(ctx context.Context) (*status.Status, error) {
 		s.Lost.Spans = d.traces.Lost()
 	}
 	return s, err
-}
-
-// connected shows who is connected to the socket for calls.
-func connected(now []peers.Peer) []status.Peer {
-	all := []status.Peer{}
-	for _, p := range now {
-		program := plugin.Printable(p.Program, 64)
-		all = append(all, status.Peer{PID: p.PID, UID: p.UID, Program: program, Since: p.Since, Connections: p.Connections})
-	}
-	return all
 }
 
 // plugins returns the state of all plugins.

@@ -13,35 +13,29 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-// Peer is a process that is connected.
-type Peer struct {
-	PID         int       // in the namespace of this process; 0 if it is not in it
-	UID         uint32    // that it had when it connected
-	Program     string    // its name, as it has it in /proc/PID/comm: any text; empty if it ended at once
-	Since       time.Time // when the oldest of its connections was accepted
-	Connections int
-}
+	"github.com/wasmproxy/wasmproxy/runtime/status"
+)
 
 // Set is those of one socket. The zero value is ready. It is safe for use by several goroutines.
 type Set struct {
 	mu   sync.Mutex
-	open map[*conn]Peer // guarded by mu
+	open map[*conn]status.Peer // guarded by mu
 }
 
 // Listen returns a listener that notes the connections of l, a Unix socket.
 func (s *Set) Listen(l net.Listener) net.Listener { return &listener{l, s} }
 
-// All returns the processes by their PIDs.
-func (s *Set) All() []Peer {
+// All returns the processes by their PIDs. The name of a program is any text, as it has it in /proc/PID/comm, and empty if
+// it ended at once. The user is the one that it had when it connected.
+func (s *Set) All() []status.Peer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	type process struct {
 		pid int
 		uid uint32
 	}
-	of := map[process]Peer{}
+	of := map[process]status.Peer{}
 	for _, p := range s.open {
 		key := process{p.PID, p.UID}
 		if other, has := of[key]; has {
@@ -52,11 +46,11 @@ func (s *Set) All() []Peer {
 		}
 		of[key] = p
 	}
-	all := make([]Peer, 0, len(of))
+	all := make([]status.Peer, 0, len(of))
 	for _, p := range of {
 		all = append(all, p)
 	}
-	slices.SortFunc(all, func(a, b Peer) int { return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.UID, b.UID)) })
+	slices.SortFunc(all, func(a, b status.Peer) int { return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.UID, b.UID)) })
 	return all
 }
 
@@ -75,8 +69,13 @@ func (l *listener) Accept() (net.Conn, error) {
 		accepted.Close()
 		return nil, fmt.Errorf("accepting a connection at %s: it is a %T, and not of a Unix socket", l.Addr(), accepted)
 	}
-	c := &conn{UnixConn: unixConn, set: l.set}
-	l.set.add(c, peerOf(unixConn))
+	c, p := &conn{UnixConn: unixConn, set: l.set}, peerOf(unixConn)
+	l.set.mu.Lock()
+	defer l.set.mu.Unlock()
+	if l.set.open == nil {
+		l.set.open = map[*conn]status.Peer{}
+	}
+	l.set.open[c] = p
 	return c, nil
 }
 
@@ -87,28 +86,15 @@ type conn struct {
 }
 
 func (c *conn) Close() error {
-	c.set.remove(c)
+	c.set.mu.Lock()
+	delete(c.set.open, c)
+	c.set.mu.Unlock()
 	return c.UnixConn.Close()
 }
 
-func (s *Set) add(c *conn, p Peer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open == nil {
-		s.open = map[*conn]Peer{}
-	}
-	s.open[c] = p
-}
-
-func (s *Set) remove(c *conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, c)
-}
-
 // peerOf asks the kernel. What it does not tell stays empty: the connection is served all the same.
-func peerOf(c *net.UnixConn) Peer {
-	p := Peer{Since: time.Now(), Connections: 1}
+func peerOf(c *net.UnixConn) status.Peer {
+	p := status.Peer{Since: time.Now(), Connections: 1}
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return p
