@@ -61,43 +61,38 @@ func (c Client) setting() (key, name string) {
 // Explain asks which values a pod or container has, named in the form explain.Form. The errors
 // are for people. One of the name is an *explain.Error.
 func (c Client) Explain(ctx context.Context, name string) (*explain.Report, error) {
-	r := new(explain.Report)
-	return r, c.ask(ctx, http.MethodGet, "/explain?name="+url.QueryEscape(name), nil, r)
+	return ask[*explain.Report](ctx, c, http.MethodGet, "/explain?name="+url.QueryEscape(name), nil)
 }
 
 // Status asks for the state of the proxy.
 func (c Client) Status(ctx context.Context) (*status.Status, error) {
-	s := new(status.Status)
-	return s, c.ask(ctx, http.MethodGet, "/status", nil, s)
+	return ask[*status.Status](ctx, c, http.MethodGet, "/status", nil)
 }
 
 // Plugins asks for the state of the plugins.
-func (c Client) Plugins(ctx context.Context) (all status.Plugins, err error) {
-	err = c.ask(ctx, http.MethodGet, "/plugins", nil, &all)
-	return all, err
+func (c Client) Plugins(ctx context.Context) (status.Plugins, error) {
+	return ask[status.Plugins](ctx, c, http.MethodGet, "/plugins", nil)
 }
 
 // Bypass asks whether plugins are bypassed.
-func (c Client) Bypass(ctx context.Context) (now status.Bypass, err error) {
-	err = c.ask(ctx, http.MethodGet, "/bypass", nil, &now)
-	return now, err
+func (c Client) Bypass(ctx context.Context) (status.Bypass, error) {
+	return ask[status.Bypass](ctx, c, http.MethodGet, "/bypass", nil)
 }
 
 // SetBypass has the bypass turned on, for a reason that may be empty, or off.
-func (c Client) SetBypass(ctx context.Context, on bool, reason string) (now status.Bypass, err error) {
-	err = c.ask(ctx, http.MethodPut, "/bypass", BypassRequest{on, reason}, &now)
-	return now, err
+func (c Client) SetBypass(ctx context.Context, on bool, reason string) (status.Bypass, error) {
+	return ask[status.Bypass](ctx, c, http.MethodPut, "/bypass", BypassRequest{on, reason})
 }
 
 // Retry has the version of a plugin loaded once more that failed its probation.
 func (c Client) Retry(ctx context.Context, plugin string) error {
-	return c.ask(ctx, http.MethodPost, "/plugins/"+url.PathEscape(plugin)+"/retry", nil, new(struct{}))
+	_, err := ask[struct{}](ctx, c, http.MethodPost, "/plugins/"+url.PathEscape(plugin)+"/retry", nil)
+	return err
 }
 
 // Shadow asks what came of the calls of a plugin's shadow.
-func (c Client) Shadow(ctx context.Context, id string) (r plugin.ShadowReport, err error) {
-	err = c.ask(ctx, http.MethodGet, "/plugins/"+url.PathEscape(id)+"/shadow", nil, &r)
-	return r, err
+func (c Client) Shadow(ctx context.Context, id string) (plugin.ShadowReport, error) {
+	return ask[plugin.ShadowReport](ctx, c, http.MethodGet, "/plugins/"+url.PathEscape(id)+"/shadow", nil)
 }
 
 // Record has the calls of a plugin recorded. The caller reads the lines and closes them, which ends the recording, as the
@@ -119,18 +114,18 @@ func (e unreached) Error() string { return e.text }
 func (e unreached) Unwrap() error { return e.kind }
 
 // ask has the answer, which is JSON, decoded.
-func (c Client) ask(ctx context.Context, method, resource string, body, into any) error {
+func ask[T any](ctx context.Context, c Client, method, resource string, body any) (is T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	answer, err := c.open(ctx, method, resource, body)
 	if err != nil {
-		return err
+		return is, err
 	}
 	defer answer.Close()
-	if err := json.NewDecoder(io.LimitReader(answer, maxAnswer)).Decode(into); err != nil {
-		return fmt.Errorf("reading the answer of %s: %w", c.Socket, err)
+	if err := json.NewDecoder(io.LimitReader(answer, maxAnswer)).Decode(&is); err != nil {
+		return is, fmt.Errorf("reading the answer of %s: %w", c.Socket, err)
 	}
-	return nil
+	return is, nil
 }
 
 // open returns an answer, which the caller closes, and its connection with it. A body to send becomes JSON. An answer that
@@ -146,7 +141,9 @@ func (c Client) open(ctx context.Context, method, resource string, body any) (io
 	if err != nil {
 		return nil, err
 	}
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) }
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", c.Socket)
+	}
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: dial}
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
@@ -160,11 +157,15 @@ func (c Client) open(ctx context.Context, method, resource string, body any) (io
 	if err != nil {
 		return nil, fmt.Errorf("reading the answer of %s: %w", c.Socket, err)
 	}
-	return nil, c.refused(resp.StatusCode, text)
-}
-
-func (c Client) dial(ctx context.Context) (net.Conn, error) {
-	return new(net.Dialer).DialContext(ctx, "unix", c.Socket)
+	var p problem
+	if json.Unmarshal(text, &p) != nil || p.Error == "" {
+		_, name := c.setting()
+		return nil, fmt.Errorf("what listens on %s answers with status %d: check that it is the %s of a wasmproxy of this version", c.Socket, resp.StatusCode, name)
+	}
+	if kind := kinds[resp.StatusCode]; kind != nil {
+		return nil, &explain.Error{Kind: kind, Text: p.Error}
+	}
+	return nil, errors.New(p.Error)
 }
 
 // unreachable says what to do if the proxy cannot be reached.
@@ -179,17 +180,4 @@ func (c Client) unreachable(err error) error {
 		return unreached{fs.ErrPermission, fmt.Sprintf("no permission to open the %s %s: run the command as the proxy's user, which is usually root", name, c.Socket)}
 	}
 	return fmt.Errorf("asking the proxy on the %s %s: %w", name, c.Socket, err)
-}
-
-// refused is the error that the proxy has answered with.
-func (c Client) refused(status int, body []byte) error {
-	var p problem
-	_, name := c.setting()
-	if json.Unmarshal(body, &p) != nil || p.Error == "" {
-		return fmt.Errorf("what listens on %s answers with status %d: check that it is the %s of a wasmproxy of this version", c.Socket, status, name)
-	}
-	if kind := kinds[status]; kind != nil {
-		return &explain.Error{Kind: kind, Text: p.Error}
-	}
-	return errors.New(p.Error)
 }

@@ -40,7 +40,7 @@ func TestSocketOfAnotherUser(t *testing.T) {
 			failed <- errno
 			return
 		}
-		_, err := c.dial(t.Context())
+		_, err := new(net.Dialer).DialContext(t.Context(), "unix", c.Socket)
 		failed <- err
 	}()
 	err = <-failed

@@ -112,7 +112,14 @@ func (s *Sources) addOwn(mux *http.ServeMux) {
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("GET /bypass", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.Bypass()) })
-	mux.HandleFunc("PUT /bypass", s.setBypass)
+	mux.HandleFunc("PUT /bypass", func(w http.ResponseWriter, r *http.Request) {
+		var request BypassRequest
+		if err := decode(w, r, &request); err != nil {
+			answer(w, http.StatusBadRequest, problem{"the body is no request for the bypass: " + err.Error()})
+			return
+		}
+		answerWith(w, r, func(ctx context.Context) (status.Bypass, error) { return s.SetBypass(ctx, request.On, request.Reason) })
+	})
 	mux.HandleFunc("POST /plugins/{id}/recording", s.record)
 	mux.HandleFunc("POST /plugins/{id}/retry", func(w http.ResponseWriter, r *http.Request) {
 		answerWith(w, r, func(ctx context.Context) (struct{}, error) { return struct{}{}, s.Retry(ctx, r.PathValue("id")) })
@@ -127,8 +134,17 @@ func serve(ctx context.Context, l net.Listener, s *Sources, resources ...func(*h
 	for _, add := range resources {
 		add(mux)
 	}
+	guarded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() { // a panic is kept from the rest of the proxy
+			if p := recover(); p != nil {
+				s.Observer.Observe(r.Context(), &observe.Panicked{During: "a request to the admin socket", Panic: fmt.Sprint(p), Stack: string(debug.Stack())})
+				answer(w, http.StatusInternalServerError, problem{"the proxy has a defect; its log has the line panic"})
+			}
+		}()
+		mux.ServeHTTP(w, r)
+	})
 	server := &http.Server{
-		Handler:           s.guard(mux),
+		Handler:           guarded,
 		ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime, IdleTimeout: headerTime,
 		MaxHeaderBytes: maxHeader,
 		ErrorLog:       log.New(io.Discard, "", 0), // it says what clients do wrong
@@ -157,15 +173,6 @@ func serve(ctx context.Context, l net.Listener, s *Sources, resources ...func(*h
 type BypassRequest struct {
 	On     bool   `json:"on"`
 	Reason string `json:"reason,omitempty"` // for people; it counts only if On is true
-}
-
-func (s *Sources) setBypass(w http.ResponseWriter, r *http.Request) {
-	var request BypassRequest
-	if err := decode(w, r, &request); err != nil {
-		answer(w, http.StatusBadRequest, problem{"the body is no request for the bypass: " + err.Error()})
-		return
-	}
-	answerWith(w, r, func(ctx context.Context) (status.Bypass, error) { return s.SetBypass(ctx, request.On, request.Reason) })
 }
 
 func decode(w http.ResponseWriter, r *http.Request, into any) error {
@@ -200,19 +207,6 @@ func answerWith[T any](w http.ResponseWriter, r *http.Request, ask func(context.
 		}
 	}
 	answer(w, is, problem{err.Error()})
-}
-
-// guard keeps a panic from the rest of the proxy, and makes an event of it.
-func (s *Sources) guard(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			if p := recover(); p != nil {
-				s.Observer.Observe(r.Context(), &observe.Panicked{During: "a request to the admin socket", Panic: fmt.Sprint(p), Stack: string(debug.Stack())})
-				answer(w, http.StatusInternalServerError, problem{"the proxy has a defect; its log has the line panic"})
-			}
-		}()
-		next.ServeHTTP(w, r)
-	})
 }
 
 // problem is the body of an answer that is an error.
