@@ -130,18 +130,19 @@ func readModuleName(s *settings, text string) error {
 	return nil
 }
 
+// readPolicy takes no other spelling: a misspelt "Fail" that silently ignores is an outage found too late. An empty text is
+// an absent key.
 func readPolicy(s *settings, v json.RawMessage) error {
-	text, err := decode[string](v, "a string")
-	if err == nil {
-		s.Policy, err = plugin.ParseFailurePolicy(text)
-	} else {
+	text, err := decode[string](v, aString)
+	if err != nil {
 		text = string(compact(v))
 	}
-	if err == nil {
-		return nil
-	}
 	for _, p := range []plugin.FailurePolicy{plugin.Ignore, plugin.Fail} {
-		if strings.EqualFold(text, p.String()) {
+		switch {
+		case err == nil && (text == "" || text == p.String()):
+			s.Policy = p
+			return nil
+		case strings.EqualFold(text, p.String()):
 			return fmt.Errorf("%.64q is neither \"Ignore\" nor \"Fail\" (did you mean %q?)", text, p)
 		}
 	}
