@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/recording"
 	"github.com/wasmproxy/wasmproxy/runtime/regular"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
@@ -111,7 +112,7 @@ func printPlayed(out io.Writer, line int, c *simulate.Played) error {
 }
 
 // printChanged writes a table of what two plugins want otherwise; nothing if that is none.
-func printChanged(out io.Writer, rows []simulate.Changed) error {
+func printChanged(out io.Writer, rows []plugin.Changed) error {
 	if len(rows) == 0 {
 		return nil
 	}

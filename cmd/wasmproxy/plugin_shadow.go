@@ -9,7 +9,6 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
-	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 )
 
 func shadowCommand() *cobra.Command {
@@ -53,11 +52,7 @@ func printShadow(out io.Writer, r *plugin.ShadowReport) error {
 		if c.Error != "" {
 			fmt.Fprintf(out, "  %s\n", printable(c.Error))
 		}
-		rows := make([]simulate.Changed, len(c.Rows))
-		for i, row := range c.Rows {
-			rows[i] = simulate.Changed(row)
-		}
-		if err := printChanged(out, rows); err != nil {
+		if err := printChanged(out, c.Rows); err != nil {
 			return err
 		}
 		if c.More > 0 {

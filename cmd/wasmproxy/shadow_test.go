@@ -73,14 +73,14 @@ func shadowReport() plugin.ShadowReport {
 			observe.ShadowSame: 980, observe.ShadowDifferent: 17, observe.ShadowFailed: 2, observe.ShadowRefused: 1,
 		},
 		Calls: []plugin.ShadowCall{
-			{Time: at, Hook: "PreCreateContainer", Object: "prod/web/app", Outcome: observe.ShadowDifferent, Rows: []plugin.ShadowRow{
+			{Time: at, Hook: "PreCreateContainer", Object: "prod/web/app", Outcome: observe.ShadowDifferent, Rows: []plugin.Changed{
 				{Target: "container cgroup file cpu.max.burst", Was: text("20000"), Is: text("10000")},
 				{Target: "container.annotations[\"a\"]", Was: text(""), Is: nil},
 			}, More: 3},
 			{Time: at.Add(time.Second), Hook: "PreCreateContainer", Object: "prod/db/app", Outcome: observe.ShadowFailed,
-				Error: "wasm error: unreachable", Rows: []plugin.ShadowRow{{Target: "outcome", Was: nil, Is: text("failed")}}},
+				Error: "wasm error: unreachable", Rows: []plugin.Changed{{Target: "outcome", Was: nil, Is: text("failed")}}},
 			{Time: at.Add(2 * time.Second), Hook: "PreRunPodSandbox", Object: "prod/\x1bdb", Outcome: observe.ShadowRefused,
-				Rows: []plugin.ShadowRow{{Target: "outcome", Was: nil, Is: text("refused with code 9: no")}}},
+				Rows: []plugin.Changed{{Target: "outcome", Was: nil, Is: text("refused with code 9: no")}}},
 		},
 	}
 }

@@ -123,9 +123,11 @@ func (a *Adjustment) Withdraw(o abi.Object, f abi.Field, key string) (gone int, 
 	}
 	gone = len(a.changes)
 	a.changes = slices.DeleteFunc(a.changes, func(own Owned) bool {
-		same := own.Change.sameTarget(&c)
+		d := &own.Change
+		named := d.Field == c.Field && d.Key == c.Key
+		same := named && d.IsFile() == c.IsFile() && d.SameObject(&c)
 		if same {
-			a.bytes -= own.Change.size()
+			a.bytes -= d.size()
 		}
 		return same
 	})

@@ -163,21 +163,16 @@ func (b *Breaker) leave(ctx context.Context, period uint64, how outcome, err err
 		case how == fault:
 			b.status.Faults++
 			b.status.Last = err
-			b.open()
+			if b.status.State == Closed && b.status.Faults < maxFaults {
+				return
+			}
+			b.backOff = min(max(2*b.backOff, minBackOff), maxBackOff)
+			b.status.Until = b.now().Add(b.backOff)
+			b.change(Open)
 		case b.status.State == HalfOpen: // the next call may try at once
 			b.change(Open)
 		}
 	})
-}
-
-// open opens the breaker if the last fault was one too many.
-func (b *Breaker) open() {
-	if b.status.State == Closed && b.status.Faults < maxFaults {
-		return
-	}
-	b.backOff = min(max(2*b.backOff, minBackOff), maxBackOff)
-	b.status.Until = b.now().Add(b.backOff)
-	b.change(Open)
 }
 
 func (b *Breaker) change(to BreakerState) {

@@ -82,12 +82,6 @@ func (c *Change) OfMessage() bool {
 	return !c.IsFile() && c.Op != Withdraw && c.Object < abi.FirstHandle
 }
 
-// sameTarget reports whether two changes are of the same field, entry, element or cgroup file, by the same name of it.
-func (c *Change) sameTarget(d *Change) bool {
-	named := c.Field == d.Field && c.Key == d.Key
-	return named && c.IsFile() == d.IsFile() && c.SameObject(d)
-}
-
 // SameObject reports whether two changes of an event are of the same object.
 func (c *Change) SameObject(d *Change) bool { return c.owner() == d.owner() }
 
@@ -163,21 +157,6 @@ func (c *Change) previous(ev Event, printable func(text string, limit int) strin
 }
 
 func (c *Change) isEnv() bool { return c.Kind() == abi.Container && c.Field == abi.ContainerEnv }
-
-// needs returns the capabilities that the change needs.
-func (c *Change) needs() abi.CapabilitySet {
-	var needs abi.CapabilitySet
-	if c.Object >= abi.FirstHandle {
-		needs = abi.CapabilitySetOf(abi.UpdateOthers)
-	}
-	if c.IsFile() {
-		return needs | abi.CapabilitySetOf(abi.CgroupWrite)
-	}
-	if info := FieldOf(c.Kind(), c.Field); info != nil && info.Writing != 0 {
-		needs |= abi.CapabilitySetOf(info.Writing)
-	}
-	return needs
-}
 
 // slot is what a change is a claim on. A CRI field, its key of the unified map
 // and its cgroup file are one slot, whichever way a plugin reaches it; so are the

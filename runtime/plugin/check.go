@@ -119,7 +119,18 @@ const maxShown = 64 // bytes of a value in an error
 // permit refuses a change that needs what the plugin has not, or one by a handle of what is outside of the operator's match,
 // however the plugin got it.
 func (s *scope) permit(c *Change) error {
-	if lacks := s.Lacks(c.needs()); lacks != "" {
+	var needs abi.CapabilitySet
+	if c.Object >= abi.FirstHandle {
+		needs = abi.CapabilitySetOf(abi.UpdateOthers)
+	}
+	info := FieldOf(c.Kind(), c.Field)
+	switch {
+	case c.IsFile():
+		needs |= abi.CapabilitySetOf(abi.CgroupWrite)
+	case info != nil && info.Writing != 0:
+		needs |= abi.CapabilitySetOf(info.Writing)
+	}
+	if lacks := s.Lacks(needs); lacks != "" {
 		return refused(c, abi.Denied, lacks)
 	}
 	if s.of.Bounds != nil && c.Of != 0 && !s.event.Within(c.Object, s.of.Bounds) {

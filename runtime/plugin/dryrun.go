@@ -29,32 +29,21 @@ func (d *dryRun) Call(ctx context.Context, budget *Budget, ev Event, adj *Adjust
 	if err == nil {
 		err = adj.permitAll()
 	}
-	if err == nil {
-		d.report(ctx, ev, adj)
+	if err == nil && adj.rejection != nil {
+		err = adj.rejection
+	}
+	var refused *Rejection
+	switch {
+	case errors.As(err, &refused):
+		d.observer.Observe(ctx, &observe.DryRunRejection{Plugin: d.id, Hook: ev.Hook(), Object: observe.ObjectOf(ev), Reason: refused.Reason})
+		err = nil
+	case err == nil:
+		for i := range adj.changes {
+			e := observe.DryRunChange(*adj.changed(ev, &adj.changes[i].Change))
+			e.Plugin, e.Object = d.id, observe.ObjectOf(ev)
+			d.observer.Observe(ctx, &e)
+		}
 	}
 	adj.changes, adj.rejection = nil, nil
-	var refused *Rejection
-	if errors.As(err, &refused) {
-		d.refused(ctx, ev, refused)
-		return nil
-	}
 	return err
-}
-
-// report makes the events of what would have been done.
-func (d *dryRun) report(ctx context.Context, ev Event, adj *Adjustment) {
-	if adj.rejection != nil {
-		d.refused(ctx, ev, adj.rejection)
-		return
-	}
-	for i := range adj.changes {
-		c := &adj.changes[i].Change
-		e := observe.DryRunChange(*adj.changed(ev, c))
-		e.Plugin, e.Object = d.id, observe.ObjectOf(ev)
-		d.observer.Observe(ctx, &e)
-	}
-}
-
-func (d *dryRun) refused(ctx context.Context, ev Event, refused *Rejection) {
-	d.observer.Observe(ctx, &observe.DryRunRejection{Plugin: d.id, Hook: ev.Hook(), Object: observe.ObjectOf(ev), Reason: refused.Reason})
 }

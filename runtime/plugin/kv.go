@@ -153,7 +153,10 @@ func (d *Txn) Set(key, value string) abi.Errno {
 	if before, ok := d.get(key); ok {
 		keys, bytes = keys-1, bytes-len(key)-len(before)
 	}
-	if !d.kv.fits(keys, bytes) {
+	d.kv.mu.Lock()
+	fits := len(d.kv.values)+keys <= MaxKVKeys && d.kv.bytes+bytes <= MaxKV
+	d.kv.mu.Unlock()
+	if !fits {
 		return abi.Limit
 	}
 	d.keys, d.bytes = keys, bytes
@@ -176,13 +179,6 @@ func (d *Txn) write(key string, v draftValue) {
 	d.wrote[strings.Clone(key)] = v
 }
 
-// fits reports whether there is room for as much more.
-func (kv *KV) fits(keys, bytes int) bool {
-	kv.mu.Lock()
-	defer kv.mu.Unlock()
-	return len(kv.values)+keys <= MaxKVKeys && kv.bytes+bytes <= MaxKV
-}
-
 // Commit lets others see the writes, all or none: none if other calls have taken
 // the room for them meanwhile.
 func (d *Txn) Commit() error {
@@ -200,7 +196,15 @@ func (d *Txn) Commit() error {
 func (kv *KV) commit(wrote map[string]draftValue) (changed func(), err error) {
 	kv.mu.Lock()
 	defer kv.mu.Unlock()
-	keys, bytes := kv.grow(wrote)
+	keys, bytes := 0, 0 // how many more there will be
+	for key, v := range wrote {
+		if before, ok := kv.values[key]; ok {
+			keys, bytes = keys-1, bytes-len(key)-len(before)
+		}
+		if !v.gone {
+			keys, bytes = keys+1, bytes+len(key)+len(v.text)
+		}
+	}
 	if len(kv.values)+keys > MaxKVKeys || kv.bytes+bytes > MaxKV {
 		return nil, fmt.Errorf("kv: other calls left no room for what this one wrote: %w", abi.Limit)
 	}
@@ -220,17 +224,4 @@ func (kv *KV) commit(wrote map[string]draftValue) (changed func(), err error) {
 		}
 	}
 	return changed, nil
-}
-
-// grow returns how many more keys and bytes there will be with these writes.
-func (kv *KV) grow(wrote map[string]draftValue) (keys, bytes int) {
-	for key, v := range wrote {
-		if before, ok := kv.values[key]; ok {
-			keys, bytes = keys-1, bytes-len(key)-len(before)
-		}
-		if !v.gone {
-			keys, bytes = keys+1, bytes+len(key)+len(v.text)
-		}
-	}
-	return keys, bytes
 }

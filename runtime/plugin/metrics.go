@@ -72,20 +72,7 @@ func (m *Metrics) Update(kind int32, name string, v int64) abi.Errno {
 		m.dropped++
 		return abi.OK
 	}
-	s.update(v)
-	return abi.OK
-}
-
-// Dropped is how many values were dropped, because their name has another kind or there
-// were MaxSeries names already.
-func (m *Metrics) Dropped() int64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.dropped
-}
-
-func (s *Series) update(v int64) {
-	switch s.Kind {
+	switch kind {
 	case abi.MetricSet:
 		s.Value = v
 	case abi.MetricObserve:
@@ -95,6 +82,15 @@ func (s *Series) update(v int64) {
 	default:
 		s.Value = sum(s.Value, v)
 	}
+	return abi.OK
+}
+
+// Dropped is how many values were dropped, because their name has another kind or there
+// were MaxSeries names already.
+func (m *Metrics) Dropped() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.dropped
 }
 
 // sum adds without going round.

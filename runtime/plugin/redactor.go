@@ -53,8 +53,8 @@ func (r *Redactor) addForms(s string) {
 		return
 	}
 	r.addForm(s)
-	if !strings.ContainsFunc(s, special) {
-		return
+	if !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' || strings.ContainsRune(`"\<>&`, c) }) {
+		return // it is written in one way everywhere
 	}
 	quoted := strconv.Quote(s)
 	encoded, _ := json.Marshal(s) // of a string, which does not fail
@@ -63,15 +63,6 @@ func (r *Redactor) addForms(s string) {
 			r.addForm(form)
 		}
 	}
-}
-
-// special reports whether a character is written in another way somewhere.
-func special(c rune) bool {
-	switch c {
-	case '"', '\\', '<', '>', '&':
-		return true
-	}
-	return c < ' ' || c > '~'
 }
 
 func (r *Redactor) addForm(form string) {
@@ -126,8 +117,10 @@ func (r *Redactor) match(text string, at int, cut bool) int {
 	if !r.first[rest[0]] {
 		return 0
 	}
-	if cut && r.anyBegins(rest) {
-		return len(rest)
+	if cut {
+		if i, _ := slices.BinarySearch(r.forms, rest); i < len(r.forms) && strings.HasPrefix(r.forms[i], rest) {
+			return len(rest)
+		}
 	}
 	for range maxSteps {
 		form := r.last(rest)
@@ -138,19 +131,17 @@ func (r *Redactor) match(text string, at int, cut bool) int {
 		case whole:
 			rest = form[:len(form)-1]
 		default: // what rest begins with is no longer than what it shares with form
-			rest = rest[:commonPrefix(rest, form)]
+			n := 0
+			for n < min(len(rest), len(form)) && rest[n] == form[n] {
+				n++
+			}
+			rest = rest[:n]
 		}
 		if len(rest) < minSecret {
 			return 0
 		}
 	}
 	return len(text) - at
-}
-
-// anyBegins reports whether a form begins with s.
-func (r *Redactor) anyBegins(s string) bool {
-	i, _ := slices.BinarySearch(r.forms, s)
-	return i < len(r.forms) && strings.HasPrefix(r.forms[i], s)
 }
 
 // last returns the last form that is not behind s, "" if there is none. Of the forms that s begins with
@@ -164,15 +155,6 @@ func (r *Redactor) last(s string) string {
 		return ""
 	}
 	return r.forms[i-1]
-}
-
-// commonPrefix is how many bytes two texts begin with alike.
-func commonPrefix(a, b string) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	return n
 }
 
 // isWord reports whether text[from:to] is no part of a longer word or number.

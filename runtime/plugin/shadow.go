@@ -50,15 +50,16 @@ type ShadowCall struct {
 	Object  string                `json:"object"` // NAMESPACE/POD, with /CONTAINER, or an image
 	Outcome observe.ShadowOutcome `json:"outcome"`
 	Error   string                `json:"error,omitempty"` // why the shadow failed
-	Rows    []ShadowRow           `json:"rows,omitempty"`  // what differs, by target
+	Rows    []Changed             `json:"rows,omitempty"`  // what differs, by target
 	More    int                   `json:"more,omitempty"`  // rows that are left out
 }
 
-// ShadowRow is a target that the two want otherwise. Values are those of logs: those of environment variables are hidden.
-type ShadowRow struct {
+// Changed is a target that two versions of a plugin want otherwise. Of a shadow, values are those of logs: those of environment
+// variables are hidden.
+type Changed struct {
 	Target string  `json:"target"`
-	Was    *string `json:"was"` // what the twin wants; nil: no change
-	Is     *string `json:"is"`  // what the shadow wants; nil: no change
+	Was    *string `json:"was"` // what the twin wants, or the recorded version did; nil: no change
+	Is     *string `json:"is"`  // what the other version wants; nil: no change
 }
 
 // NewShadow returns a shadow, which is called as the member says for so many percent of pods. The member has the twin's id.
@@ -267,7 +268,7 @@ func (d *shadowed) describe(call *ShadowCall, twin *Adjustment, targets []slot, 
 	if call.Outcome == observe.ShadowFailed {
 		call.Error = redactor.Text(d.adj.Sanitize(d.err.Error(), maxRefused))
 	}
-	show := func(adj *Adjustment, all shadowWishes, target slot, row *ShadowRow) *string {
+	show := func(adj *Adjustment, all shadowWishes, target slot, row *Changed) *string {
 		wish, wanted := all[target]
 		if !wanted {
 			return nil
@@ -286,7 +287,7 @@ func (d *shadowed) describe(call *ShadowCall, twin *Adjustment, targets []slot, 
 		return &value
 	}
 	for _, target := range targets[:min(len(targets), maxShadowRows)] {
-		row := ShadowRow{Target: "outcome"}
+		row := Changed{Target: "outcome"}
 		row.Was, row.Is = show(twin, was, target, &row), show(d.adj, is, target, &row)
 		row.Target = Printable(redactor.Text(row.Target), maxShadowText)
 		call.Rows = append(call.Rows, row)

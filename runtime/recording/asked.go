@@ -19,8 +19,8 @@ import (
 type Asked struct {
 	Question plugin.Question
 	Hidden   bool // a part of the question or of the answer was a secret, and is left out
+	Is       any  // the answer as JSON has it; nil: an error, what was hidden, or nothing
 	args     []any
-	is       any
 }
 
 // Spell spells a question. Without env, names of environment variables are hidden; their values always are, and so is
@@ -28,11 +28,11 @@ type Asked struct {
 func Spell(q plugin.Question, env bool, r *plugin.Redactor) Asked {
 	a := Asked{Question: q}
 	a.hide(env)
-	a.args, a.is = spellArgs(&a.Question), spellAnswer(&a.Question)
+	a.args, a.Is = spellArgs(&a.Question), spellAnswer(&a.Question)
 	for i, arg := range a.args {
 		a.args[i] = a.redact(arg, r)
 	}
-	a.is = a.redact(a.is, r)
+	a.Is = a.redact(a.Is, r)
 	return a
 }
 
@@ -41,9 +41,6 @@ func (a *Asked) Key() string {
 	text, _ := json.Marshal(append([]any{}, a.args...)) // texts, numbers, lists and maps of them: it cannot fail
 	return `{"` + a.Question.Function.Name + `":` + string(text) + "}"
 }
-
-// Writes reports whether the question was to change something.
-func (a *Asked) Writes() bool { return Writes(&a.Question) }
 
 // Writes reports whether a question is to change something, the plugin's own values included.
 func Writes(q *plugin.Question) bool {
@@ -148,8 +145,8 @@ func (a Asked) MarshalJSON() ([]byte, error) {
 	switch {
 	case a.Question.Errno != abi.OK:
 		err = errors.Join(err, put(`,"error":`, abi.ErrnoName(a.Question.Errno)))
-	case a.is != nil:
-		err = errors.Join(err, put(`,"is":`, a.is))
+	case a.Is != nil:
+		err = errors.Join(err, put(`,"is":`, a.Is))
 	}
 	if a.Hidden {
 		b.WriteString(`,"hidden":true`)
@@ -190,7 +187,7 @@ func (a *Asked) UnmarshalJSON(b []byte) error {
 	if err != nil {
 		return fmt.Errorf("asked: %s: %w", plugin.Printable(b, 120), err)
 	}
-	a.Question, a.args, a.is = *q, spellArgs(q), spellAnswer(q)
+	a.Question, a.args, a.Is = *q, spellArgs(q), spellAnswer(q)
 	return nil
 }
 

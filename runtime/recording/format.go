@@ -189,19 +189,14 @@ func (r *Recording) add(line []byte) error {
 	if c.Hook, known = abi.HookByName(c.Name); !known {
 		return fmt.Errorf("hook: unknown hook %q", c.Name)
 	}
-	c.nameHandles()
-	r.Calls = append(r.Calls, c)
-	return nil
-}
-
-// nameHandles names the handles that a recording by hand does not name.
-func (c *Call) nameHandles() {
-	for _, a := range c.Asked {
+	for _, a := range c.Asked { // a recording by hand need not name handles
 		handle, kind := handleOf(&a.Question), a.Question.Kind
 		if key := HandleKey(handle); handle != 0 && kind < abi.FirstHandle && c.Handles[key] == "" {
 			c.nameHandle(handle, kind, key)
 		}
 	}
+	r.Calls = append(r.Calls, c)
+	return nil
 }
 
 // nameHandle notes what a handle stands for.

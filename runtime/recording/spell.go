@@ -74,23 +74,18 @@ func spellArgs(q *plugin.Question) []any {
 				all[i] = o.String()
 			}
 		case p.name == "field":
-			all[i] = spellField(q, abi.Field(arg.Number))
+			all[i] = arg.Number
+			if info, ok := abi.FieldOf(q.Kind, abi.Field(arg.Number)); ok {
+				all[i] = info.Name
+				if abi.Object(q.Args[0].Number) >= abi.FirstHandle {
+					all[i] = q.Kind.String() + "." + info.Name
+				}
+			}
 		default:
 			all[i] = arg.Number
 		}
 	}
 	return all
-}
-
-func spellField(q *plugin.Question, f abi.Field) any {
-	info, ok := abi.FieldOf(q.Kind, f)
-	switch {
-	case !ok:
-		return int64(f)
-	case abi.Object(q.Args[0].Number) >= abi.FirstHandle:
-		return q.Kind.String() + "." + info.Name
-	}
-	return info.Name
 }
 
 // spellAnswer returns nil for an error, for what was hidden, and where there is nothing to answer.

@@ -29,15 +29,7 @@ func RunCase(ctx context.Context, c fixture.Case, load Loader) (a fixture.Answer
 	if err != nil {
 		return a, err
 	}
-	if a = res.answer(); a.Err == nil && a.Reject == nil {
-		a.Changes = s.player.changes
-	}
-	return a, nil
-}
-
-// answer is what came of a case, but for the changes.
-func (res Result) answer() fixture.Answer {
-	a := fixture.Answer{Err: res.Err, Log: res.Lines, KV: res.KV, Metrics: res.Metrics, Fuel: res.Fuel}
+	a = fixture.Answer{Err: res.Err, Log: res.Lines, KV: res.KV, Metrics: res.Metrics, Fuel: res.Fuel}
 	if !res.Called {
 		a.Err = errors.New("not called: the plugin's match does not select this pod or container")
 	}
@@ -47,7 +39,10 @@ func (res Result) answer() fixture.Answer {
 	if res.Dropped > 0 {
 		a.Metrics["(dropped)"] = res.Dropped
 	}
-	return a
+	if a.Err == nil && a.Reject == nil {
+		a.Changes = s.player.changes
+	}
+	return a, nil
 }
 
 // player plays an event to its plugin: with what a fixture says and no call can. It keeps what the plugin asks for.

@@ -9,6 +9,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
 
@@ -41,9 +42,17 @@ func FromFixture(c fixture.Case, cgroupVersion int) (_ *Event, err error) {
 		e.Before = slices.DeleteFunc(e.Before, func(c Call) bool { return c.Request == own.run })
 	}
 	e.Fixture = true
-	e.Files, e.Config, e.Grant, e.KV = c.CgroupFiles, c.Config, c.Grant, c.KV
+	e.Config, e.Grant, e.KV, e.Files = c.Config, c.Grant, c.KV, map[string]map[string]string{}
+	for name, of := range c.CgroupFiles { // those of the event's own objects get their ids
+		switch {
+		case name == abi.Pod.String():
+			name = own.id
+		case name == abi.Container.String() && a != nil:
+			name = a.id
+		}
+		e.Files[name] = of
+	}
 	e.Node, e.Earlier, e.Time, e.Raw = newNode(c.Node), c.Earlier, time.Unix(0, c.Time), c.Request
-	e.rename(own, a)
 	if c.Previous != nil {
 		e.Previous, err = FromFixture(*c.Previous, cgroupVersion)
 	}
@@ -72,23 +81,13 @@ func (c Call) has(hook abi.Hook, fields fixture.Fields) error {
 	return nil
 }
 
-// rename gives cgroup files of the event's own objects their ids.
-func (e *Event) rename(own *podFixture, a *containerFixture) {
-	files := map[string]map[string]string{}
-	for name, of := range e.Files {
-		switch {
-		case name == abi.Pod.String():
-			name = own.id
-		case name == abi.Container.String() && a != nil:
-			name = a.id
-		}
-		files[name] = of
-	}
-	e.Files = files
-}
-
 func newPodFixture(of fixture.Pod) *podFixture {
-	v := newPod(of.Fields)
+	v := &crifield.Pod{Config: &runtimeapi.PodSandboxConfig{
+		Metadata: &runtimeapi.PodSandboxMetadata{},
+		Linux:    &runtimeapi.LinuxPodSandboxConfig{},
+	}}
+	set(crifield.Object{Pod: v}, abi.Pod, of.Fields)
+	v.Config.Linux.Overhead, v.Config.Linux.Resources = v.Overhead.Now, v.Resources.Now
 	p := &podFixture{id: v.ID, state: v.State}
 	p.run = &runtimeapi.RunPodSandboxRequest{Config: v.Config, RuntimeHandler: v.RuntimeHandler}
 	p.resize = &runtimeapi.UpdatePodSandboxResourcesRequest{PodSandboxId: p.id, Overhead: v.Overhead.Now, Resources: v.Resources.Now}
@@ -99,7 +98,15 @@ func newPodFixture(of fixture.Pod) *podFixture {
 }
 
 func (p *podFixture) add(fields fixture.Fields) *containerFixture {
-	v := newContainer(fields)
+	v := &crifield.Container{Config: &runtimeapi.ContainerConfig{
+		Metadata: &runtimeapi.ContainerMetadata{},
+		Linux:    &runtimeapi.LinuxContainerConfig{},
+	}}
+	set(crifield.Object{Container: v}, abi.Container, fields)
+	v.Config.Annotations, v.Config.Linux.Resources = v.Annotations, v.Resources.Now
+	if user, given := fields["run_as_user"].(int64); given { // which a name has replaced, if there is one too
+		v.Config.Linux.SecurityContext.RunAsUser = &runtimeapi.Int64Value{Value: user}
+	}
 	c := &containerFixture{id: v.ID, state: v.State, digests: v.ImageRepoDigests}
 	c.create = &runtimeapi.CreateContainerRequest{PodSandboxId: p.id, Config: v.Config, SandboxConfig: p.run.GetConfig()}
 	c.update = &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.id, Linux: v.Resources.Now}

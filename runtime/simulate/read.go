@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -17,14 +16,6 @@ type first struct {
 	Hook   string `json:"hook"`   // of a fixture
 	Method string `json:"method"` // of a recording, or
 	Point  string `json:"point"`
-}
-
-func firstOf(file []byte) (f first) {
-	var list []first
-	if json.Unmarshal(file, &f) != nil && json.Unmarshal(file, &list) == nil && len(list) > 0 {
-		f = list[0]
-	}
-	return f
 }
 
 // kindPod finds a Pod in YAML or JSON. A request is no text, or has no kind.

@@ -41,28 +41,22 @@ func FromRecording(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 		return nil, fmt.Errorf("the recording has no call of %s", method.Name)
 	}
 	for i, recorded := range entries[:min(last+1, len(entries))] {
-		c, err := recorded.call()
-		if err != nil {
+		m := cri.MethodNamed(recorded.Method)
+		if m == nil { // the proxy does not decode it
+			continue
+		}
+		c := newCall(m.NewRequest())
+		if err := errors.Join(decode(recorded.Request, c.Request), decode(recorded.Response, c.Response)); err != nil {
 			return nil, fmt.Errorf("entry %d, %s: %w", i+1, recorded.Method, err)
 		}
 		switch {
 		case i == last:
 			e.Call = c
-		case c.Method != nil && c.Method.Effect != cri.Nothing:
+		case m.Effect != cri.Nothing:
 			e.Before = append(e.Before, c)
 		}
 	}
 	return e, nil
-}
-
-// call returns the zero Call for a method that the proxy does not decode.
-func (e entry) call() (Call, error) {
-	m := cri.MethodNamed(e.Method)
-	if m == nil {
-		return Call{}, nil
-	}
-	c := newCall(m.NewRequest())
-	return c, errors.Join(decode(e.Request, c.Request), decode(e.Response, c.Response))
 }
 
 func decode(text json.RawMessage, m proto.Message) error {
@@ -108,7 +102,12 @@ var ErrNoHook = errors.New("it does not name its hook")
 // Read returns the event in a file of any of the kinds that there are. With a
 // fixture hook may be 0: the fixture says it.
 func Read(file []byte, hook abi.Hook, s Setting) (*Event, error) {
-	switch f := firstOf(file); {
+	var f first
+	var list []first
+	if json.Unmarshal(file, &f) != nil && json.Unmarshal(file, &list) == nil && len(list) > 0 {
+		f = list[0]
+	}
+	switch {
 	case len(bytes.TrimSpace(file)) == 0:
 		return nil, errors.New("it is empty")
 	case f.Method+f.Point != "":

@@ -29,22 +29,15 @@ const (
 
 // Played is what came of a call.
 type Played struct {
-	Title   string        `json:"call"`
-	Outcome Outcome       `json:"outcome"`
-	Changes []Changed     `json:"changes,omitempty"` // what differs, by target
-	Unknown []string      `json:"unknown,omitempty"` // questions that have no answer
-	Error   string        `json:"error,omitempty"`   // why the plugin failed
-	Fuel    int64         `json:"fuel"`
-	WasFuel int64         `json:"was_fuel"`
-	Took    time.Duration `json:"took_ns"`
-	WasTook time.Duration `json:"was_took_ns"`
-}
-
-// Changed is a target that the two plugins want otherwise.
-type Changed struct {
-	Target string  `json:"target"`
-	Was    *string `json:"was"` // what the recorded plugin wanted; nil: no change
-	Is     *string `json:"is"`  // what the other one wants; nil: no change
+	Title   string           `json:"call"`
+	Outcome Outcome          `json:"outcome"`
+	Changes []plugin.Changed `json:"changes,omitempty"` // what differs, by target
+	Unknown []string         `json:"unknown,omitempty"` // questions that have no answer
+	Error   string           `json:"error,omitempty"`   // why the plugin failed
+	Fuel    int64            `json:"fuel"`
+	WasFuel int64            `json:"was_fuel"`
+	Took    time.Duration    `json:"took_ns"`
+	WasTook time.Duration    `json:"was_took_ns"`
 }
 
 // ReplayOptions are what a plugin is played a recording with.
@@ -102,9 +95,6 @@ func (v cgroupVersion) Version() int { return int(v) }
 
 // Close closes the plugin.
 func (p *Replay) Close(ctx context.Context) error { return p.plugin.Close(ctx) }
-
-// Manifest is the plugin's.
-func (p *Replay) Manifest() abi.Manifest { return p.plugin.Manifest() }
 
 // Notes are for people: what the replay cannot tell.
 func (p *Replay) Notes() (all []string) {
@@ -201,7 +191,7 @@ func (w *want) add(q *plugin.Question, env bool, handles map[string]string) {
 	}
 }
 
-func compare(was, is map[string]string) (all []Changed) {
+func compare(was, is map[string]string) (all []plugin.Changed) {
 	targets := maps.Clone(was)
 	maps.Copy(targets, is)
 	for _, target := range slices.Sorted(maps.Keys(targets)) {
@@ -210,7 +200,7 @@ func compare(was, is map[string]string) (all []Changed) {
 		if had == has && before == after {
 			continue
 		}
-		row := Changed{Target: target}
+		row := plugin.Changed{Target: target}
 		if had {
 			row.Was = &before
 		}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/recording"
 	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
@@ -52,7 +51,7 @@ func (f *fixtureOf) fill(c *recording.Call) error {
 			if _, known := f.kv[q.Args[0].Text]; q.Errno == abi.OK && !known && !wrote[q.Args[0].Text] {
 				f.kv[q.Args[0].Text] = string(q.Data)
 			}
-		case a.Writes(), name == "reject", name == "conflict":
+		case recording.Writes(q), name == "reject", name == "conflict":
 		case name == "cgroup_get" && q.Kind <= abi.Container:
 			if object := q.Kind.String(); q.Errno == abi.OK {
 				if f.files[object] == nil {
@@ -63,14 +62,15 @@ func (f *fixtureOf) fill(c *recording.Call) error {
 		case q.Kind < abi.Event || q.Kind > abi.Node, len(q.Args) < 2:
 			return fmt.Errorf("it asked %s, which a fixture has no place for", name)
 		case q.Errno == abi.OK:
-			f.read(q)
+			f.read(a)
 		}
 	}
 	return nil
 }
 
 // read notes the value of a field.
-func (f *fixtureOf) read(q *plugin.Question) {
+func (f *fixtureOf) read(a *recording.Asked) {
+	q := &a.Question
 	info, ok := abi.FieldOf(q.Kind, abi.Field(q.Args[1].Number))
 	if given := info.Field == abi.EventHook || info.Field == abi.EventTime; !ok || given && q.Kind == abi.Event {
 		return
@@ -81,39 +81,16 @@ func (f *fixtureOf) read(q *plugin.Question) {
 		f.values[q.Kind] = of
 	}
 	switch q.Function.Name {
-	case "get_i64":
-		of[info.Name] = q.Number
-	case "get":
-		of[info.Name] = string(q.Data)
+	case "get_i64", "get", "map_dump", "list_dump":
+		of[info.Name] = a.Is
 	case "map_get":
-		entries, _ := of[info.Name].(map[string]string)
+		entries, _ := of[info.Name].(map[string]any)
 		if entries == nil {
-			entries = map[string]string{}
+			entries = map[string]any{}
 		}
 		entries[q.Args[2].Text] = string(q.Data)
 		of[info.Name] = entries
-	case "map_dump":
-		entries := map[string]string{}
-		abi.EachEntry(string(q.Data), func(k, v string) bool { entries[k] = v; return true })
-		of[info.Name] = entries
-	case "list_dump":
-		of[info.Name] = elements(info, string(q.Data))
 	}
-}
-
-// elements are texts, or records.
-func elements(info abi.FieldInfo, data string) any {
-	texts, records := []string{}, []map[string]string{}
-	abi.EachElement(data, func(e string) bool {
-		record := map[string]string{}
-		abi.EachEntry(e, func(k, v string) bool { record[k] = v; return true })
-		texts, records = append(texts, e), append(records, record)
-		return true
-	})
-	if info.RecordKeys() != nil {
-		return records
-	}
-	return texts
 }
 
 func (f *fixtureOf) json(h *recording.Header, c *recording.Call, name string) map[string]any {

@@ -185,9 +185,9 @@ func TestMutantsDiffer(t *testing.T) {
 			if rec == nil {
 				continue
 			}
-			for mutation, wants := range map[string]func(Changed) bool{
-				"constant": func(row Changed) bool { return row.Was != nil && row.Is != nil && *row.Is != *row.Was },
-				"dropped":  func(row Changed) bool { return row.Was != nil && row.Is == nil },
+			for mutation, wants := range map[string]func(plugin.Changed) bool{
+				"constant": func(row plugin.Changed) bool { return row.Was != nil && row.Is != nil && *row.Is != *row.Was },
+				"dropped":  func(row plugin.Changed) bool { return row.Was != nil && row.Is == nil },
 			} {
 				m := &mutant{mutation: mutation}
 				for i, got := range r.replay(t, rec, code, m) {
@@ -224,7 +224,7 @@ func (m *mutant) choose(c *recording.Call) {
 	for i := range c.Asked {
 		a := &c.Asked[i]
 		switch name := a.Question.Function.Name; {
-		case !a.Writes() || a.Question.Errno != abi.OK || c.Error != "" || c.Reject != nil:
+		case !recording.Writes(&a.Question) || a.Question.Errno != abi.OK || c.Error != "" || c.Reject != nil:
 		case m.mutation == "constant" && !slices.Contains([]string{"set_i64", "set_bytes", "map_set", "cgroup_set", "kv_set"}, name):
 		default:
 			key = a.Key()

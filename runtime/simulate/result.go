@@ -71,24 +71,21 @@ func (s *Simulator) Run(ctx context.Context) (Result, error) {
 		res.Metrics[series.Name] = series.Value
 	}
 	res.Updates, res.Dropped, res.KV = s.backend.updates, s.loaded.Metrics.Dropped(), s.loaded.KV.All()
-	if err := s.messages(&res); err != nil || s.shown {
-		return res, err
+	if s.event.Call.Request != nil {
+		res.Request = proto.Clone(s.event.Call.Request)
+	}
+	if s.sent != nil {
+		res.Sent = s.event.Call.Method.NewRequest()
+		if err := s.sent.Decode(res.Sent); err != nil {
+			return res, err
+		}
+	}
+	if s.shown {
+		return res, nil
 	}
 	earlier := make([]proto.Message, 0, len(s.event.Before))
 	for _, c := range s.event.Before {
 		earlier = append(earlier, c.Request)
 	}
 	return res.Redact(earlier...), nil
-}
-
-func (s *Simulator) messages(res *Result) error {
-	if s.event.Call.Request == nil {
-		return nil
-	}
-	res.Request = proto.Clone(s.event.Call.Request)
-	if s.sent == nil {
-		return nil
-	}
-	res.Sent = s.event.Call.Method.NewRequest()
-	return s.sent.Decode(res.Sent)
 }

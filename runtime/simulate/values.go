@@ -4,8 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -48,29 +46,4 @@ func assignments(info abi.FieldInfo, v any) (all []plugin.Change) {
 		all[i].Field = info.Field
 	}
 	return all
-}
-
-// newPod returns a pod with these fields.
-func newPod(fields fixture.Fields) *crifield.Pod {
-	p := &crifield.Pod{Config: &runtimeapi.PodSandboxConfig{
-		Metadata: &runtimeapi.PodSandboxMetadata{},
-		Linux:    &runtimeapi.LinuxPodSandboxConfig{},
-	}}
-	set(crifield.Object{Pod: p}, abi.Pod, fields)
-	p.Config.Linux.Overhead, p.Config.Linux.Resources = p.Overhead.Now, p.Resources.Now
-	return p
-}
-
-// newContainer is newPod for a container.
-func newContainer(fields fixture.Fields) *crifield.Container {
-	c := &crifield.Container{Config: &runtimeapi.ContainerConfig{
-		Metadata: &runtimeapi.ContainerMetadata{},
-		Linux:    &runtimeapi.LinuxContainerConfig{},
-	}}
-	set(crifield.Object{Container: c}, abi.Container, fields)
-	c.Config.Annotations, c.Config.Linux.Resources = c.Annotations, c.Resources.Now
-	if user, given := fields["run_as_user"].(int64); given { // which a name has replaced, if there is one too
-		c.Config.Linux.SecurityContext.RunAsUser = &runtimeapi.Int64Value{Value: user}
-	}
-	return c
 }
