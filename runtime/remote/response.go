@@ -103,22 +103,16 @@ func (d *differences) resources(sent, got crifield.Object, whole bool) {
 				d.ask(plugin.Change{Op: plugin.SetText, Object: abi.Container, Field: f, Text: is})
 			}
 		case abi.Map:
-			d.added(f, sent, got)
-		}
-	}
-}
-
-// added is entries of a map of resources.
-func (d *differences) added(f abi.Field, sent, got crifield.Object) {
-	all, errno := got.Entries(f)
-	if errno != abi.OK {
-		info, _ := abi.FieldOf(abi.Container, f)
-		d.err = cmp.Or(d.err, fmt.Errorf("%s of the response: %w", info.Name, errno))
-		return
-	}
-	for k, v := range all {
-		if had, errno := sent.Lookup(f, k); errno != abi.OK || had != v {
-			d.ask(plugin.Change{Op: plugin.SetEntry, Object: abi.Container, Field: f, Key: k, Text: v})
+			all, errno := got.Entries(f)
+			if errno != abi.OK {
+				d.err = cmp.Or(d.err, fmt.Errorf("%s of the response: %w", resourceFields[i].Name, errno))
+				continue
+			}
+			for k, v := range all {
+				if had, errno := sent.Lookup(f, k); errno != abi.OK || had != v {
+					d.ask(plugin.Change{Op: plugin.SetEntry, Object: abi.Container, Field: f, Key: k, Text: v})
+				}
+			}
 		}
 	}
 }

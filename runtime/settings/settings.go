@@ -89,8 +89,15 @@ func (s *Source) newest() (newest *lastgood.Settings, err error) {
 	if err != nil {
 		return nil, err
 	}
+	var dirs []string // that of the file comes first, if it can be told; the other one is that of a start without the file
+	if written := dataDir.FindSubmatch(s.file.Text); written != nil {
+		dirs = append(dirs, string(written[1]))
+	}
+	if dir := s.withoutFile(); dir != "" && !slices.Contains(dirs, dir) {
+		dirs = append(dirs, dir)
+	}
 	var errs []error
-	for _, dir := range s.dirs() {
+	for _, dir := range dirs {
 		good, err := lastgood.ReadSettings(dir, path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -115,18 +122,6 @@ func (s *Source) Refused() error {
 
 // dataDir is a line of a settings file, which may be damaged elsewhere.
 var dataDir = regexp.MustCompile(`(?m)^data-dir:[ \t]*["']?(/[^"'#\s]+)["']?[ \t]*(#.*)?$`)
-
-// dirs are the directories that may have the last good settings. That of the file comes first, if it can be told; the
-// other one is that of a start without the file.
-func (s *Source) dirs() (all []string) {
-	if written := dataDir.FindSubmatch(s.file.Text); written != nil {
-		all = append(all, string(written[1]))
-	}
-	if dir := s.withoutFile(); dir != "" && !slices.Contains(all, dir) {
-		all = append(all, dir)
-	}
-	return all
-}
 
 // withoutFile is the data-dir of a start without the file.
 func (s *Source) withoutFile() string {
