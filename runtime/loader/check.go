@@ -20,21 +20,20 @@ func (l *Loader) Check(ctx context.Context, d registry.Description) (lines []str
 	}
 	defer have.Release()
 	m, manifest := l.Member(d, have, nil), have.Manifest()
-	mode := m.Policy.String()
+	title, mode := manifest.Name+" "+manifest.Version, m.Policy.String()
+	if d.IsHookServer() {
+		title = manifest.Description
+	}
 	if m.DryRun {
 		mode += ", dry-run"
 	}
-	lines = append(lines, fmt.Sprintf("%s: %s, %s, %s", m.ID, l.kind(d).title(manifest), mode, calledIn(m)))
+	called := "no hooks: it is never called, since runtime-hooks of its file names none that it can serve"
+	if names := m.Hooks.Names(); len(names) > 0 {
+		called = "hooks " + strings.Join(names, ", ")
+	}
+	lines = append(lines, fmt.Sprintf("%s: %s, %s, %s", m.ID, title, mode, called))
 	for _, n := range l.Warnings(d, manifest) {
 		lines = append(lines, fmt.Sprintf("%s: warning: %s", m.ID, slogsink.Line(n, "plugin")))
 	}
 	return lines, nil
-}
-
-// calledIn names the hooks in which a plugin is called, or says why there are none.
-func calledIn(m Member) string {
-	if names := m.Hooks.Names(); len(names) > 0 {
-		return "hooks " + strings.Join(names, ", ")
-	}
-	return "no hooks: it is never called, since runtime-hooks of its file names none that it can serve"
 }

@@ -2,11 +2,9 @@ package loader
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
@@ -24,17 +22,9 @@ type hookServers struct {
 	compat   bool      // they are treated as koord-runtime-proxy did
 }
 
-func newHookServers(c *config.Config, observer observe.Observer) hookServers {
-	k := hookServers{observer: observer, compat: c.KoordCompat}
-	if key, value, ok := strings.Cut(c.SkipLabel, "="); ok {
-		k.skip.Labels = map[string]string{key: "!" + value}
-	}
-	return k
-}
-
-// open implements kind. A server that is started anew has nothing to do with the
+// open makes the plugin. A server that is started anew has nothing to do with the
 // faults of the one before.
-func (k hookServers) open(_ context.Context, d registry.Description, _ Persistent, breaker *plugin.Breaker, _ bool) (plugin.Plugin, error) {
+func (k hookServers) open(d registry.Description, breaker *plugin.Breaker) (plugin.Plugin, error) {
 	o := remote.Options{ID: d.ID, Endpoint: d.Endpoint, Hooks: d.Hooks, ClearUnset: k.compat, Observer: k.observer}
 	if breaker != nil {
 		o.Returned = func() { breaker.Reset(context.Background()) }
@@ -46,10 +36,7 @@ func (k hookServers) open(_ context.Context, d registry.Description, _ Persisten
 	return p, nil
 }
 
-// static implements kind. The file names all hooks that the server is called in.
-func (k hookServers) static(registry.Description) abi.Manifest { return abi.Manifest{} }
-
-// configure implements kind. No hook server is called for a pod that keeps away from
+// configure is Loader's for a hook server. No hook server is called for a pod that keeps away from
 // them, so that the pod in which a server itself runs can start while the server is down.
 // koord-runtime-proxy told them of calls that failed, too.
 func (k hookServers) configure(m *Member, d registry.Description) {
@@ -62,9 +49,3 @@ func (k hookServers) configure(m *Member, d registry.Description) {
 	}
 	m.Time = m.Timeout
 }
-
-// warnings implements kind. Koordinator's files may name hooks that the server does not have yet: later versions
-// of it have.
-func (k hookServers) warnings(registry.Description, abi.Manifest) []observe.Event { return nil }
-func (k hookServers) name() string                                                { return "hook server" }
-func (k hookServers) title(manifest abi.Manifest) string                          { return manifest.Description }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
@@ -22,8 +23,8 @@ type Loader struct {
 	observer  observe.Observer
 	noBreaker bool
 	uncalled  abi.HookSet
-	modules   kind
-	servers   kind
+	modules   modules
+	servers   hookServers
 }
 
 // Options are what a Loader goes by.
@@ -40,9 +41,7 @@ type Options struct {
 func (l *Loader) Shadows() *Loader {
 	of := *l
 	of.observer = plugin.ShadowObserver(l.observer)
-	k := l.modules.(modules) // hook servers have no shadow
-	k.observer = of.observer
-	of.modules = k
+	of.modules.observer = of.observer // hook servers have no shadow
 	return &of
 }
 
@@ -53,41 +52,38 @@ func (l *Loader) Shadow(d registry.Description, have *Loaded, outcomes observe.O
 
 // New returns a Loader. The caller closes the engine, after every plugin.
 func New(o Options) *Loader {
-	return &Loader{
+	l := &Loader{
 		observer: o.Observer, noBreaker: o.NoBreaker, uncalled: o.Uncalled,
-		modules: modules{o.Engine, o.Features, o.Config.MaxLimits(), nil}, servers: newHookServers(o.Config, o.Observer),
+		modules: modules{o.Engine, o.Features, o.Config.MaxLimits(), nil},
+		servers: hookServers{observer: o.Observer, compat: o.Config.KoordCompat},
 	}
+	if key, value, ok := strings.Cut(o.Config.SkipLabel, "="); ok {
+		l.servers.skip.Labels = map[string]string{key: "!" + value}
+	}
+	return l
 }
 
-// kind is what one kind of plugin has of its own.
-type kind interface {
-	// open makes the plugin. With compiled, it is wasm.ErrNotCompiled if that would
-	// take the time of compiling.
-	open(ctx context.Context, d registry.Description, k Persistent, breaker *plugin.Breaker, compiled bool) (plugin.Plugin, error)
-	// static is the plugin's manifest, as far as it can be told without loading the
-	// plugin: settings may be wrong, and code broken.
-	static(d registry.Description) abi.Manifest
-	// configure says how a chain calls the plugin, and what the plugin may do.
-	configure(m *Member, d registry.Description)
-	// warnings are for the operator.
-	warnings(d registry.Description, manifest abi.Manifest) []observe.Event
-	// name is the kind's.
-	name() string
-	// title says in a few words what the plugin is.
-	title(manifest abi.Manifest) string
-}
-
-// Kind names the kind of a plugin.
-func (l *Loader) Kind(d registry.Description) string { return l.kind(d).name() }
-
-// Static returns the plugin's manifest, as far as it can be told without loading the plugin.
-func (l *Loader) Static(d registry.Description) abi.Manifest { return l.kind(d).static(d) }
-
-func (l *Loader) kind(d registry.Description) kind {
+// Static returns the plugin's manifest, as far as it can be told without loading the plugin: settings may be wrong, and code
+// broken. The file of a hook server names all hooks that it is called in.
+func (l *Loader) Static(d registry.Description) abi.Manifest {
 	if d.IsHookServer() {
-		return l.servers
+		return abi.Manifest{}
 	}
-	return l.modules
+	module, err := d.ReadAnyModule()
+	if err != nil {
+		return abi.Manifest{}
+	}
+	manifest, _ := wasm.StaticManifest(module)
+	return manifest
+}
+
+// configure says how a chain calls the plugin, and what the plugin may do.
+func (l *Loader) configure(m *Member, d registry.Description) {
+	if d.IsHookServer() {
+		l.servers.configure(m, d)
+	} else {
+		l.modules.configure(m, d)
+	}
 }
 
 // Open makes a plugin, which the caller releases. With compiled, it is wasm.ErrNotCompiled if that would take the time of
@@ -103,7 +99,12 @@ func (l *Loader) Open(ctx context.Context, d registry.Description, k Persistent,
 	if !l.noBreaker {
 		have.breaker = plugin.NewBreaker(l.observer, d.ID, nil)
 	}
-	if have.Plugin, err = l.kind(d).open(ctx, d, k, have.breaker, compiled); err != nil {
+	if d.IsHookServer() {
+		have.Plugin, err = l.servers.open(d, have.breaker)
+	} else {
+		have.Plugin, err = l.modules.open(ctx, d, k, compiled)
+	}
+	if err != nil {
 		return nil, err
 	}
 	have.RefCounted = NewRefCounted(func() {
@@ -132,7 +133,7 @@ func (l *Loader) Member(d registry.Description, have *Loaded, synchronized *inte
 		m.Plugin = plugin.DryRun(have, d.ID, l.observer)
 	}
 	m.Match = matches(d, manifest, hooks)
-	l.kind(d).configure(&m, d)
+	l.configure(&m, d)
 	return m
 }
 

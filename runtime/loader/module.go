@@ -19,7 +19,8 @@ type modules struct {
 	observer observe.Observer // nil: the engine's
 }
 
-func (k modules) open(ctx context.Context, d registry.Description, of Persistent, _ *plugin.Breaker, compiled bool) (plugin.Plugin, error) {
+// open makes the plugin. With compiled, it is wasm.ErrNotCompiled if that would take the time of compiling.
+func (k modules) open(ctx context.Context, d registry.Description, of Persistent, compiled bool) (plugin.Plugin, error) {
 	module, err := d.ReadModule()
 	if err != nil {
 		return nil, TemporaryError{err}
@@ -37,16 +38,7 @@ func (k modules) options(d registry.Description) wasm.PluginOptions {
 	}
 }
 
-func (k modules) static(d registry.Description) abi.Manifest {
-	module, err := d.ReadAnyModule()
-	if err != nil {
-		return abi.Manifest{}
-	}
-	manifest, _ := wasm.StaticManifest(module)
-	return manifest
-}
-
-// configure implements kind. A guest's engine has its own way to stop it.
+// configure is Loader's for a module. A guest's engine has its own way to stop it.
 func (k modules) configure(m *Member, d registry.Description) {
 	m.Metered = true
 	m.Rights = d.Rights(m.Loaded.Manifest())
@@ -54,6 +46,3 @@ func (k modules) configure(m *Member, d registry.Description) {
 	hold, _, _ := k.engine.Limits(k.options(d), m.Loaded.Manifest().Limits)
 	m.Time = time.Duration(hold.TimeMS) * time.Millisecond
 }
-
-func (k modules) name() string                       { return "wasm" }
-func (k modules) title(manifest abi.Manifest) string { return manifest.Name + " " + manifest.Version }

@@ -43,7 +43,7 @@ func (l *Loader) Refusing(r *Refusal, d registry.Description, static abi.Manifes
 	m := Member{Loaded: r.loaded, Refusing: true, Member: plugin.Member{
 		ID: r.id, Plugin: r.loaded, Policy: plugin.Fail, Hooks: hooks, Match: matches(d, static, hooks),
 	}}
-	l.kind(d).configure(&m, d)
+	l.configure(&m, d)
 	return m
 }
 

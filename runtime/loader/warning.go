@@ -7,29 +7,27 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
 
-func (k modules) warnings(d registry.Description, manifest abi.Manifest) (all []observe.Event) {
-	r := d.Rights(manifest)
-	if missing := r.Lacks(); missing != 0 {
-		all = append(all, &observe.CapabilityMissing{Plugin: d.ID, Capabilities: missing.Names(), Remedy: r.Remedy()})
-	}
-	if _, later := manifest.Declared(); len(later) > 0 {
-		all = append(all, &observe.CapabilityUnknown{Plugin: d.ID, Capabilities: later})
-	}
-	if vain := d.Grant &^ r.Declared; vain != 0 {
-		all = append(all, &observe.GrantUnused{Plugin: d.ID, Capabilities: vain.Names()})
-	}
-	if vain := d.Hooks &^ manifest.HookSet(); vain != 0 {
-		all = append(all, &observe.HooksUnknown{Plugin: d.ID, Hooks: vain.Names()})
-	}
-	return all
-}
-
 // Warnings are events about a plugin with this manifest that is loaded and may not do what
 // its operator expects. Those of every kind are hooks that the mode does not have, and hooks of images
-// whose match needs a pod.
-func (l *Loader) Warnings(d registry.Description, manifest abi.Manifest) []observe.Event {
-	warnings := l.kind(d).warnings(d, manifest)
+// whose match needs a pod. Koordinator's files of hook servers may name hooks that the server does not have yet: later versions
+// of it have.
+func (l *Loader) Warnings(d registry.Description, manifest abi.Manifest) (warnings []observe.Event) {
 	hooks := manifest.HookSet()
+	if !d.IsHookServer() {
+		r := d.Rights(manifest)
+		if missing := r.Lacks(); missing != 0 {
+			warnings = append(warnings, &observe.CapabilityMissing{Plugin: d.ID, Capabilities: missing.Names(), Remedy: r.Remedy()})
+		}
+		if _, later := manifest.Declared(); len(later) > 0 {
+			warnings = append(warnings, &observe.CapabilityUnknown{Plugin: d.ID, Capabilities: later})
+		}
+		if vain := d.Grant &^ r.Declared; vain != 0 {
+			warnings = append(warnings, &observe.GrantUnused{Plugin: d.ID, Capabilities: vain.Names()})
+		}
+		if vain := d.Hooks &^ hooks; vain != 0 {
+			warnings = append(warnings, &observe.HooksUnknown{Plugin: d.ID, Hooks: vain.Names()})
+		}
+	}
 	if d.HooksNamed {
 		hooks &= d.Hooks
 	}

@@ -37,8 +37,11 @@ func (s *Slots) look() status.Plugins {
 	for _, p := range slices.Concat(s.order, off) {
 		d := p.shown()
 		one := status.Plugin{
-			ID: p.id, File: plugin.Name(p.description.File), Kind: s.loader.Kind(d), State: p.met, Since: p.since,
+			ID: p.id, File: plugin.Name(p.description.File), Kind: "wasm", State: p.met, Since: p.since,
 			Policy: d.Policy.String(), DryRun: d.DryRun, Failure: p.failure(), Active: p.active.look(), Pending: p.next.look(),
+		}
+		if d.IsHookServer() {
+			one.Kind = "hook server"
 		}
 		if d.Problem != nil { // its policy is not known
 			one.Policy = ""
