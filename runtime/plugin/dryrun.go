@@ -33,14 +33,14 @@ func (d *dryRun) Call(ctx context.Context, budget *Budget, ev Event, adj *Adjust
 		err = adj.rejection
 	}
 	var refused *Rejection
-	switch {
+	switch about := observe.ObjectOf(ev); {
 	case errors.As(err, &refused):
-		d.observer.Observe(ctx, &observe.DryRunRejection{Plugin: d.id, Hook: ev.Hook(), Object: observe.ObjectOf(ev), Reason: refused.Reason})
+		d.observer.Observe(ctx, &observe.DryRunRejection{Plugin: d.id, Hook: ev.Hook(), Object: about, Reason: refused.Reason})
 		err = nil
 	case err == nil:
 		for i := range adj.changes {
 			e := observe.DryRunChange(*adj.changed(ev, &adj.changes[i].Change))
-			e.Plugin, e.Object = d.id, observe.ObjectOf(ev)
+			e.Plugin, e.Object = d.id, about
 			d.observer.Observe(ctx, &e)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // that run nothing on a node, and trusts whoever can write there. The error says what
 // is wrong with the file. Its Digest is the one that the file wants, "" if it wants none.
 func Beside(module string) (Description, error) {
-	s := untrusted().readBeside(module)
+	s := now(trust{}).readBeside(module)
 	s.Digest = s.sha256
 	return s.Description, s.Problem
 }
@@ -23,19 +23,13 @@ func ReadUntrusted(dir string) ([]Description, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := source{whole, trust{}, parsePlugin, false}.read(untrusted())
+	r := source{whole, trust{}, parsePlugin, false}.read(now(trust{}))
 	found := unnamed(r.found, nil)
 	err = errors.Join(append(r.problems, r.failed)...)
 	for _, d := range found {
 		err = errors.Join(err, d.Problem)
 	}
 	return found, err
-}
-
-// untrusted reads files as they are now, whoever can write them.
-func untrusted() files {
-	text := func(_ trust, path string) ([]byte, error) { return trust{}.readAll(path, maxJSON) }
-	return files{text, trust{}.digest, func(string) error { return nil }}
 }
 
 // CheckTrust says why a plugin directory, or a file in it, would not be believed: who can

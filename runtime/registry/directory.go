@@ -62,15 +62,16 @@ func (d Dirs) sources() (all []source) {
 
 // files is how files of plugins are read.
 type files struct {
+	modules trust                                        // of modules, and of the JSON files beside them
 	text    func(t trust, path string) ([]byte, error)   // a JSON file
 	sum     func(path string) (digest string, err error) // a module
 	trusted func(path string) error                      // whether a file may say what runs in the proxy: fewer may than register a process
 }
 
-// present reads the files as they are now.
-func present() files {
+// now reads the files as they are now. Who may have written modules decides what runs in the proxy.
+func now(modules trust) files {
 	text := func(t trust, path string) ([]byte, error) { return t.readAll(path, maxJSON) }
-	return files{text, pluginFiles.digest, pluginFiles.trusted}
+	return files{modules, text, modules.digest, modules.trusted}
 }
 
 // reading is what a directory holds at one moment.

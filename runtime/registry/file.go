@@ -50,19 +50,6 @@ func (t trust) check(info fs.FileInfo) error {
 	return nil
 }
 
-// open opens a regular file of at most limit bytes that is trusted.
-func (t trust) open(path string, limit int64) (*os.File, error) {
-	f, err := regular.Open(path, limit, t.check)
-	if err != nil {
-		return nil, err
-	}
-	if err := t.checkTarget(path); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
 // readAll returns the content of a regular file of at most limit bytes that is trusted.
 func (t trust) readAll(path string, limit int64) ([]byte, error) {
 	b, err := regular.Read(path, limit, t.check)
@@ -97,10 +84,15 @@ func (t trust) checkTarget(path string) error {
 // one can put something else in the place of what is below. Where only owners can do that, as in
 // /tmp, others may write.
 func (t trust) checkWay(path string) error {
+	t.writable &= 0o002 // a group's members are let in on purpose
 	_, err := walk(path, func(dir, _ string) error {
 		info, err := os.Stat(dir)
 		if err == nil {
-			err = t.checkParent(info)
+			of := t
+			if info.Mode()&fs.ModeSticky != 0 {
+				of.writable = 0
+			}
+			err = of.check(info)
 		}
 		if err != nil {
 			return fmt.Errorf("lies below %s, which %w", plugin.Name(dir), regular.Cause(err))
@@ -108,15 +100,6 @@ func (t trust) checkWay(path string) error {
 		return nil
 	})
 	return err
-}
-
-// checkParent judges a directory above those that are read.
-func (t trust) checkParent(info fs.FileInfo) error {
-	if info.Mode()&fs.ModeSticky != 0 {
-		t.writable = 0
-	}
-	t.writable &= 0o002 // a group's members are let in on purpose
-	return t.check(info)
 }
 
 // fileError is what is wrong with a file or directory.

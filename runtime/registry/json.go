@@ -92,22 +92,15 @@ func parse(b []byte, into any) error {
 	var mismatch *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax):
-		line, column := position(b, syntax.Offset)
-		return fmt.Errorf("is not JSON: line %d, column %d: %w", line, column, err)
+		before := b[:min(max(syntax.Offset-1, 0), int64(len(b)))] // the offset is after the byte at which the parser stopped
+		start := bytes.LastIndexByte(before, '\n') + 1
+		return fmt.Errorf("is not JSON: line %d, column %d: %w", bytes.Count(before, []byte("\n"))+1, len(before)-start+1, err)
 	case errors.As(err, &mismatch):
 		return fmt.Errorf("is a JSON %s, not an object", mismatch.Value)
 	case err != nil:
 		return err
 	}
 	return nil
-}
-
-// position counts lines and columns from 1. The offset is that after the byte
-// at which the parser stopped.
-func position(b []byte, offset int64) (line, column int) {
-	before := b[:min(max(offset-1, 0), int64(len(b)))]
-	start := bytes.LastIndexByte(before, '\n') + 1
-	return bytes.Count(before, []byte("\n")) + 1, len(before) - start + 1
 }
 
 // decode reads a value of the kind that want names.

@@ -35,7 +35,7 @@ func Read(dirs Dirs) ([]Description, []error) { return merge(nil, dirs.sources()
 func merge(good map[string]Description, sources []source) (list []Description, problems []error) {
 	wanted := map[string][]Description{}
 	for _, s := range sources {
-		r := s.read(present())
+		r := s.read(now(pluginFiles))
 		problems = append(problems, r.problems...)
 		if r.failed != nil {
 			problems = append(problems, r.failed)

@@ -23,7 +23,7 @@ func besideOf(module string) string {
 // readBeside reads the JSON file beside a module.
 func (f files) readBeside(module string) (s settings) {
 	path := besideOf(module)
-	b, err := f.text(pluginFiles, path)
+	b, err := f.text(f.modules, path)
 	if err == nil {
 		s, err = parsePlugin(b)
 		s.note(b)
@@ -105,11 +105,14 @@ func (t trust) digest(path string) (string, error) {
 	if err := t.trusted(dir); err != nil {
 		return "", fmt.Errorf("is a module in %s, which %w", plugin.Name(dir), err)
 	}
-	f, err := t.open(path, maxModule)
+	f, err := regular.Open(path, maxModule, t.check)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
+	if err := t.checkTarget(path); err != nil {
+		return "", err
+	}
 	hash := sha256.New()
 	head := make([]byte, len(magic))
 	if _, err := io.ReadFull(f, head); err != nil || string(head) != magic {
