@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -198,8 +199,11 @@ func request[Q, A proto.Message](
 	call func(context.Context, Q, ...grpc.CallOption) (A, error), asked Q,
 ) (answer A, t outcome, err error) {
 	s.line(bold, "kubelet", "%s", s.paint(bold, name))
-	if !s.brief {
-		s.request(asked)
+	for _, f := range simulate.Fields(asked) {
+		// The pod's config, which comes again with each of its containers, was printed with the pod.
+		if !s.brief && !strings.HasPrefix(f.Path, "sandbox_config.") {
+			fmt.Fprintf(s.w, "           %s\n", s.paint(dim, f.Path+" = "+*f.Redacted().After))
+		}
 	}
 	if err := s.look(s.brief); err != nil {
 		return answer, t, err
@@ -242,7 +246,9 @@ func (s *session) look(print bool) error {
 	}
 	maps.DeleteFunc(files, func(name, _ string) bool { return path.Base(name) == cpuStatFile || path.Base(name) == cpuPressureFile })
 	if print {
-		s.files(s.groups, files)
+		for _, w := range simulate.Writes(s.groups, files) {
+			s.line(cyan, "cgroup", "%s", w)
+		}
 	}
 	s.groups = files
 	return nil

@@ -176,9 +176,18 @@ func (h *interactive) begin(ctx context.Context) error {
 
 // container makes and starts a container, of an image that is pulled first.
 func (h *interactive) container(ctx context.Context, p *kubelet.Pod, c *kubelet.Container) (id string, err error) {
-	image, err := h.pull(ctx, p, c)
+	pull, always := node.PullImage(p, c)
+	has, err := h.images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: pull.Image})
 	if err != nil {
 		return "", err
+	}
+	image := has.GetImage().GetId()
+	if has.Image == nil || always {
+		pulled, _, err := request(ctx, h.session, "PullImage "+pull.Image.Image, h.images.PullImage, pull)
+		if err != nil {
+			return "", err
+		}
+		image = pulled.GetImageRef()
 	}
 	req, _ := node.CreateContainer(p, c, h.running.pod)
 	req.Config.Image.Image = image
@@ -191,17 +200,6 @@ func (h *interactive) container(ctx context.Context, p *kubelet.Pod, c *kubelet.
 	}
 	_, _, err = request(ctx, h.session, "StartContainer "+c.Name, h.kubelet.StartContainer, &runtimeapi.StartContainerRequest{ContainerId: id})
 	return id, err
-}
-
-// pull has the image of a container be there, as kubelet does, and returns its id.
-func (h *interactive) pull(ctx context.Context, p *kubelet.Pod, c *kubelet.Container) (id string, err error) {
-	req, always := node.PullImage(p, c)
-	has, err := h.images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: req.Image})
-	if err != nil || has.Image != nil && !always {
-		return has.GetImage().GetId(), err
-	}
-	pulled, _, err := request(ctx, h.session, "PullImage "+req.Image.Image, h.images.PullImage, req)
-	return pulled.GetImageRef(), err
 }
 
 // end ends the Pod that runs, if there is one.

@@ -24,11 +24,6 @@ const wanted = 700_000
 // cpuStat is the content of cpu.stat, with times in µs.
 type cpuStat struct{ usage, periods, throttled, throttledTime int64 }
 
-func (c *cpuStat) text() string {
-	return fmt.Sprintf("usage_usec %d\nuser_usec %[1]d\nsystem_usec 0\nnr_periods %d\nnr_throttled %d\nthrottled_usec %d\n",
-		c.usage, c.periods, c.throttled, c.throttledTime)
-}
-
 // pressure is what was written to cpu.pressure, and for how many µs some process has waited until then.
 type pressure struct {
 	text  string
@@ -89,7 +84,9 @@ func (r *memoryRuntime) count(group string, of cpuStat) {
 			all.throttled += of.throttled
 			all.throttledTime += of.throttledTime
 		}
-		_ = regular.Replace(filepath.Join(r.cgroups.Dir, g, cpuStatFile), []byte(all.text()), 0o644) // else the next second does
+		text := fmt.Appendf(nil, "usage_usec %d\nuser_usec %[1]d\nsystem_usec 0\nnr_periods %d\nnr_throttled %d\nthrottled_usec %d\n",
+			all.usage, all.periods, all.throttled, all.throttledTime)
+		_ = regular.Replace(filepath.Join(r.cgroups.Dir, g, cpuStatFile), text, 0o644) // else the next second does
 	}
 }
 

@@ -5,11 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
-	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 )
 
 // Colours of a terminal, SGR codes of ECMA-48.
@@ -42,16 +39,6 @@ func (p *printer) line(code, who, format string, args ...any) {
 	fmt.Fprintf(p.w, "  %s %s\n", p.paint(code, fmt.Sprintf("%-8s", who)), fmt.Sprintf(format, args...))
 }
 
-// request prints the fields of a request, one per line. The pod's config, which
-// comes again with each of its containers, was printed with the pod.
-func (p *printer) request(m proto.Message) {
-	for _, f := range simulate.Fields(m) {
-		if !strings.HasPrefix(f.Path, "sandbox_config.") {
-			fmt.Fprintf(p.w, "           %s\n", p.paint(dim, f.Path+" = "+*f.Redacted().After))
-		}
-	}
-}
-
 // event prints what happened to a plugin, and what else an operator is warned of.
 func (p *printer) event(e observe.Event) {
 	switch e := e.(type) {
@@ -80,11 +67,4 @@ func (p *printer) event(e observe.Event) {
 
 func (p *printer) loaded(how string, e *observe.PluginLoaded) {
 	p.line(yellow, "proxy", "plugin %s: %s %s, hooks %s, in %s", how, e.Name, e.Version, e.Hooks, e.Took)
-}
-
-// files prints which cgroup files changed.
-func (p *printer) files(before, after map[string]string) {
-	for _, w := range simulate.Writes(before, after) {
-		p.line(cyan, "cgroup", "%s", w)
-	}
 }
