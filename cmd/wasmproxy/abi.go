@@ -18,9 +18,7 @@ func abiCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "abi",
 		Short: "Test hosts of the plugin ABI",
-		Long: `Test hosts of the plugin ABI.
-
-  test  has a host, which is any command, take the tests of the ABI
+		Long: `  test  has a host, which is any command, take the tests of the ABI
   host  is such a host: the engine of this program
 
 abi/CONFORMANCE.md of wasmproxy has the form of tests and outcomes.`,
@@ -32,10 +30,9 @@ abi/CONFORMANCE.md of wasmproxy has the form of tests and outcomes.`,
 }
 
 // abiTestHelp is the long help of abi test.
-const abiTestHelp = `Have a host of the plugin ABI take the tests of the ABI, and report by group.
-
-HOST is a command. It reads one test a line, in JSON, and writes one outcome a line;
+const abiTestHelp = `HOST is a command. It reads one test a line, in JSON, and writes one outcome a line;
 abi/CONFORMANCE.md of wasmproxy has the form. The tests and their modules are in this program.
+The report is by group.
 
 A host passes if it passes the whole core. Of an optional group it may say that it does not
 support it. Exit codes: 0 the core passed, 1 it did not, or the host hung, ended early or wrote

@@ -14,9 +14,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
-const bypassLong = `Take all plugins out of the way of calls, or load them again.
-
-  wasmproxy bypass       shows whether plugins are bypassed
+const bypassLong = `  wasmproxy bypass       shows whether plugins are bypassed
   wasmproxy bypass on    within a second every call passes as it came, also with policy Fail
   wasmproxy bypass off   plugins are loaded again, as at a start
 

@@ -11,9 +11,7 @@ func demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo [--hold DIR [POD.yaml]]",
 		Short: "Show the proxy and two plugins at work on a runtime in memory; needs neither root nor a node",
-		Long: `Show the proxy and two plugins at work on a runtime in memory; needs neither root nor a node.
-
-With --hold the proxy stays up after the show, until Ctrl-C, for plugins of your
+		Long: `With --hold the proxy stays up after the show, until Ctrl-C, for plugins of your
 own: copy them into DIR/plugins.d, in the form 10-NAME.wasm. It runs the Pod of
 POD.yaml, or one of its own that is in DIR/pod.yaml, and prints what plugins make
 of it. The pod goes on while plugins come and go, and is run anew when its file is

@@ -14,9 +14,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/host"
 )
 
-const doctorLong = `Look for what is wrong with the proxy and its node, and say what to do.
-
-It looks at kubelet's files and process, the container runtime, cgroups, permissions, plugins,
+const doctorLong = `It looks at kubelet's files and process, the container runtime, cgroups, permissions, plugins,
 systemd units, and what the running proxy tells. It changes nothing. Each finding says where
 it is, what was found, what it causes and what to do. A check that cannot be made, such as
 one that needs a running proxy, is listed as not checked, with the reason.

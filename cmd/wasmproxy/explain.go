@@ -14,9 +14,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/explain"
 )
 
-const explainLong = `Show who has set which resource and cgroup file of a pod that runs.
-
-It asks the running proxy. For each CRI field that the container has, and each cgroup file
+const explainLong = `It asks the running proxy. For each CRI field that the container has, and each cgroup file
 that a plugin has asked for, a line shows:
 
   KUBELET  what kubelet wants; of a file, what it held before its first write

@@ -27,9 +27,7 @@ func koordCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "koord",
 		Short: "Serve as koord-runtime-proxy did, by its flags and defaults",
-		Long: `Serve as koord-runtime-proxy did, by its flags and defaults.
-
-A program file or link of the name koord-runtime-proxy is this command. The
+		Long: `A program file or link of the name koord-runtime-proxy is this command. The
 settings of serve that koord-runtime-proxy has no flag for are flags here too.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -23,9 +23,7 @@ func pluginCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plugin",
 		Short: "Make, try, test and install plugins",
-		Long: `Make, try, test and install plugins.
-
-  new      writes the source of a plugin, with all that it takes to build it
+		Long: `  new      writes the source of a plugin, with all that it takes to build it
   build    compiles it to WebAssembly
   inspect  shows what a .wasm file is, wants, and may do
   run      shows what it changes in one event: of a Pod, a fixture, a recorded request

@@ -24,9 +24,7 @@ func benchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench X.wasm --event FILE [--hook HOOK]",
 		Short: "Measure a plugin on one event, in lines that benchstat reads",
-		Long: `Measure a plugin on one event, in lines that benchstat reads.
-
-  Call         the whole call through the proxy: decoding, the hook, applying, encoding
+		Long: `  Call         the whole call through the proxy: decoding, the hook, applying, encoding
   Hook         the hook alone, with its p50 and p99, fuel and host calls
   Load/cold    compiling, as when the plugin is new on a node
   Load/warm    loading what is compiled already

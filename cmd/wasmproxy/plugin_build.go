@@ -31,9 +31,7 @@ func buildCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "build [DIR]",
 		Short: "Compile a plugin to WebAssembly, and inspect the result",
-		Long: `Compile a plugin to WebAssembly, and inspect the result.
-
-The language is that of --lang, or of wasmproxy.json, or what the files of DIR look like:
+		Long: `The language is that of --lang, or of wasmproxy.json, or what the files of DIR look like:
 Cargo.toml is Rust, a Go file TinyGo or else Go, a .c file C. Compilers are looked for on
 PATH; the one that is missing is named. The commands are those of the SDKs' manuals, and
 are printed. Where only a function of the module tells the manifest, as with Go and TinyGo,
@@ -207,7 +205,13 @@ func (b *builder) compile(cmd *cobra.Command, c compiler) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), printable(strings.Join(slices.Concat(c.env, []string{c.program}, quoted(args)), " ")))
+	quoted := texts(args, func(arg string) string {
+		if strings.Contains(arg, " ") {
+			return "'" + arg + "'"
+		}
+		return arg
+	})
+	fmt.Fprintln(cmd.OutOrStdout(), printable(strings.Join(slices.Concat(c.env, []string{c.program}, quoted), " ")))
 	run := exec.CommandContext(cmd.Context(), program, args...)
 	run.Dir, run.Env = b.dir, append(os.Environ(), c.env...)
 	run.Stdout, run.Stderr = cmd.ErrOrStderr(), cmd.ErrOrStderr()
@@ -233,16 +237,6 @@ func (b *builder) compile(cmd *cobra.Command, c compiler) error {
 		return err
 	}
 	return regular.Replace(b.out, module, 0o644)
-}
-
-func quoted(args []string) []string {
-	shown := slices.Clone(args)
-	for i, arg := range shown {
-		if strings.Contains(arg, " ") {
-			shown[i] = "'" + arg + "'"
-		}
-	}
-	return shown
 }
 
 // detect finds out a plugin's language.

@@ -20,9 +20,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
-const deliverLong = `Make an owner's plugins on a node those of a directory, such as a mounted ConfigMap.
-
-The plugins of DIR are its .wasm and .json files, by the rules of the plugin directory. The command
+const deliverLong = `The plugins of DIR are its .wasm and .json files, by the rules of the plugin directory. The command
 puts each module into .modules of the plugin directory, and then the plugin's JSON file, which
 names the module and its digest, into its place: code and settings change by one rename. It removes
 the owner's plugins that DIR does not have. Plugins of other owners, and files that no delivery has

@@ -27,9 +27,7 @@ func enableCommand(on bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   name + " ID",
 		Short: short,
-		Long: short + `.
-
-It sets the key "enabled" of the JSON file beside the plugin, or makes that file; other keys,
+		Long: `It sets the key "enabled" of the JSON file beside the plugin, or makes that file; other keys,
 the owner and the mode stay. Then it waits for at most 30 s until the running proxy has followed, and
 shows the plugin's state. The values of a plugin that is disabled are undone.`,
 		Args: cobra.ExactArgs(1),

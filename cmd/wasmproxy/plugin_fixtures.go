@@ -26,9 +26,7 @@ type tester struct {
 }
 
 // testHelp is the long help of plugin test.
-const testHelp = `Run a plugin on fixtures and compare its answers with those that they expect.
-
-DIR holds X.wasm; its fixtures are the .json files of DIR/testdata, or of DIR if there is
+const testHelp = `DIR holds X.wasm; its fixtures are the .json files of DIR/testdata, or of DIR if there is
 no testdata. A FILE is one file of fixtures; its plugin is in its folder, or in the one
 above. Without arguments DIR is the current one.
 For each case the plugin is loaded anew, in the proxy's own engine, and the CRI call of the
@@ -174,7 +172,7 @@ func (t *tester) test(cmd *cobra.Command, f fixtureFile) (suite, error) {
 	if err == nil {
 		all, err = fixture.Parse(f.path, text)
 	}
-	for _, wrong := range eachError(err) {
+	for _, wrong := range joined(err) {
 		what := "reading the file"
 		if in := new(fixture.CaseError); errors.As(wrong, &in) {
 			what, wrong = fmt.Sprintf("reading case %d", in.Number), in.Err
@@ -195,7 +193,10 @@ func (t *tester) test(cmd *cobra.Command, f fixtureFile) (suite, error) {
 			answers[i], fuel = a, fmt.Sprintf(" (%d fuel)", a.Fuel)
 		}
 		if played && !t.update {
-			failure = t.compare(c, a)
+			failure = c.Want.Compare(a)
+			if limited := c.Want != nil && c.Want.MaxFuel > 0; t.maxFuel > 0 && !limited {
+				failure = errors.Join(failure, fixture.CheckFuel(a.Fuel, t.maxFuel))
+			}
 		}
 		if err := s.report(cmd.OutOrStdout(), c.Name, fuel, time.Since(start), failure); err != nil {
 			return s, err
@@ -205,26 +206,6 @@ func (t *tester) test(cmd *cobra.Command, f fixtureFile) (suite, error) {
 		return s, updateFixtures(f.path, all, answers)
 	}
 	return s, nil
-}
-
-// eachError returns the errors that were joined.
-func eachError(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
-	}
-	if err == nil {
-		return nil
-	}
-	return []error{err}
-}
-
-// compare says what of the answer is not as the case wants it.
-func (t *tester) compare(c fixture.Case, a fixture.Answer) error {
-	failure := c.Want.Compare(a)
-	if limited := c.Want != nil && c.Want.MaxFuel > 0; t.maxFuel > 0 && !limited {
-		failure = errors.Join(failure, fixture.CheckFuel(a.Fuel, t.maxFuel))
-	}
-	return failure
 }
 
 // report adds what came of a case to the suite, and prints it.

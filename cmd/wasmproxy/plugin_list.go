@@ -22,8 +22,7 @@ func listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Show the plugins of the running proxy and their states",
-		Long: `Show the plugins of the running proxy and their states, in the order in which calls go to them.
-
+		Long: `They are in the order in which calls go to them.
 The proxy is asked on the admin socket, or else on the status socket.
 If no proxy answers, the plugins are read from the directories, and a line says so.`,
 		Args: noArguments,

@@ -17,9 +17,7 @@ func newCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new --lang " + strings.Join(scaffold.Langs(), "|") + " [--template " + strings.Join(scaffold.Templates(), "|") + "] NAME",
 		Short: "Write the source of a plugin that works, to begin with",
-		Long: `Write the source of a plugin that works, to begin with.
-
-NAME is a directory, which must be empty or not there; its last element is the plugin's
+		Long: `NAME is a directory, which must be empty or not there; its last element is the plugin's
 name. Beside the source it gets fixtures, a Pod, a README, and the SDK that the plugin is
 built with, so that nothing is fetched from anywhere.
 

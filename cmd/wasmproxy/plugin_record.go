@@ -16,9 +16,7 @@ import (
 )
 
 // recordHelp is the long help of plugin record.
-const recordHelp = `Record what a plugin of the running proxy asks in its calls, and what it is answered.
-
-The recording goes to stdout: a line of JSON for each call of the plugin. wasmproxy plugin replay
+const recordHelp = `The recording goes to stdout: a line of JSON for each call of the plugin. wasmproxy plugin replay
 plays it to another version of the plugin. docs/changing-plugins.md has the format.
 
 It ends with the command, after --for, after --max bytes, when another version replaces the plugin,

@@ -11,9 +11,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-const removeLong = `Remove plugins from the plugin directory that plugin install or a person has put there.
-
-It removes ID.wasm and ID.json, and the module that ID.json names unless another plugin names it. A
+const removeLong = `It removes ID.wasm and ID.json, and the module that ID.json names unless another plugin names it. A
 plugin that a delivery has brought is refused: deliver that owner's plugins without it. With --force
 it is removed all the same, and its owner's next delivery brings it again.
 

@@ -18,9 +18,7 @@ import (
 )
 
 // replayHelp is the long help of plugin replay.
-const replayHelp = `Play a recording to another version of the plugin, and show what it would do otherwise.
-
-Each call is played with the answers that the recorded plugin got. They are found by the question
+const replayHelp = `Each call is played with the answers that the recorded plugin got. They are found by the question
 and not by the order, so that a version may ask in another order. A call is
 
   same       it wants what the recorded version wanted; both may have failed
@@ -136,46 +134,23 @@ func (r *replayer) play(
 		return nil, nil, err
 	}
 	defer s.Close(context.WithoutCancel(cmd.Context()))
-	progress := &progress{all: len(rec.Calls)}
+	bar, shown := io.Discard, time.Time{}
 	if out := cmd.ErrOrStderr(); isTerminal(out) {
-		progress.out = out
+		bar = out
 	}
-	defer progress.end()
+	defer fmt.Fprint(bar, "\r\x1b[K") // takes it away
 	for i := range rec.Calls {
 		res, err := s.Play(cmd.Context(), &rec.Calls[i])
 		if err != nil {
 			return nil, nil, err
 		}
 		all = append(all, res)
-		progress.show(i + 1)
+		if time.Since(shown) >= 100*time.Millisecond {
+			const width = 40
+			shown = time.Now()
+			n := width * len(all) / len(rec.Calls)
+			fmt.Fprintf(bar, "\r[%s%s] %d of %d calls", strings.Repeat("#", n), strings.Repeat(" ", width-n), len(all), len(rec.Calls))
+		}
 	}
 	return all, s.Notes(), nil
-}
-
-// progress is a bar on a terminal; nothing elsewhere.
-type progress struct {
-	out   io.Writer // nil: it is no terminal
-	all   int
-	shown time.Time
-}
-
-const (
-	barWidth  = 40
-	barPeriod = 100 * time.Millisecond
-)
-
-func (p *progress) show(done int) {
-	if p.out == nil || time.Since(p.shown) < barPeriod {
-		return
-	}
-	p.shown = time.Now()
-	n := barWidth * done / p.all
-	fmt.Fprintf(p.out, "\r[%s%s] %d of %d calls", strings.Repeat("#", n), strings.Repeat(" ", barWidth-n), done, p.all)
-}
-
-// end takes the bar away.
-func (p *progress) end() {
-	if p.out != nil {
-		fmt.Fprint(p.out, "\r\x1b[K")
-	}
 }

@@ -10,9 +10,7 @@ func retryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry ID",
 		Short: "Have a version of a plugin loaded once more that failed its probation",
-		Long: `Have a version of a plugin loaded once more that failed its probation.
-
-A plugin that was delivered with --probation and failed is not loaded again, and the version before
+		Long: `A plugin that was delivered with --probation and failed is not loaded again, and the version before
 runs: plugin list says why. This command gives the version another probation, of the same length.
 The proxy is asked on the admin socket.`,
 		Args: cobra.ExactArgs(1),

@@ -139,9 +139,7 @@ func (t trial) once(ctx context.Context) (res simulate.Result, err error) {
 }
 
 // runHelp is the long help of plugin run.
-const runHelp = `Show what a plugin makes of one event, and what the runtime would get.
-
-The event is made into the CRI call that it comes from and goes through the proxy's
+const runHelp = `The event is made into the CRI call that it comes from and goes through the proxy's
 own engine and code. Nothing runs, and no cgroup is touched. FILE is one of
 
   a Pod         YAML or JSON, converted as kubelet 1.37 would: QoS class, cgroup parent,

@@ -16,9 +16,7 @@ func shadowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shadow ID",
 		Short: "Show what the shadow of a plugin would have done otherwise",
-		Long: `Show what the shadow of a plugin would have done otherwise.
-
-The shadow is the version that the key shadow of the plugin's JSON names. It is called with the same
+		Long: `The shadow is the version that the key shadow of the plugin's JSON names. It is called with the same
 events as the plugin, and changes nothing. The last 100 calls are shown in which it wanted something
 else, failed or would have refused the call, and below them how many calls had which outcome since
 the shadow was loaded. Values of environment variables and other secrets are (hidden).

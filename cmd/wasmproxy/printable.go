@@ -54,6 +54,9 @@ func printError(out io.Writer, err error) {
 
 // joined are the errors that errors.Join made one of.
 func joined(err error) (all []error) {
+	if err == nil {
+		return nil
+	}
 	if own, ok := err.(coded); ok {
 		err = own.error
 	}

@@ -30,9 +30,7 @@ func newRoot(settings string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "wasmproxy",
 		Short: "A CRI proxy that node teams extend with WebAssembly plugins",
-		Long: `A CRI proxy that node teams extend with WebAssembly plugins.
-
-Exit codes of all commands: 0 success; 1 failure; 2 wrong usage, which is a command, an
+		Long: `Exit codes of all commands: 0 success; 1 failure; 2 wrong usage, which is a command, an
 argument, a flag or a setting; 3 the plugin refused the call (plugin run); 4 doctor has found
 warnings, 5 errors.`,
 		Args:          noSuchCommand,
@@ -47,5 +45,16 @@ warnings, 5 errors.`,
 	)...)
 	root.SetHelpCommand(helpCommand())
 	strict(root)
+	lead(root)
 	return root
+}
+
+// lead begins the long help of a command, and of all beneath it, with the short one.
+func lead(cmd *cobra.Command) {
+	if cmd.Long != "" {
+		cmd.Long = cmd.Short + ".\n\n" + cmd.Long
+	}
+	for _, sub := range cmd.Commands() {
+		lead(sub)
+	}
 }

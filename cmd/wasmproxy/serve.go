@@ -14,9 +14,7 @@ func serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve CRI on a socket by way of the container runtime and the plugins",
-		Long: `Serve CRI on a socket by way of the container runtime and the plugins.
-
-Every setting is a flag, a key of the same name in the YAML file given by
+		Long: `Every setting is a flag, a key of the same name in the YAML file given by
 --config, and an environment variable such as WASMPROXY_LOG_LEVEL; flags win
 over variables, variables over the file. If the file cannot be used, the proxy
 serves with the last good settings, which it keeps in data-dir, and says so.

@@ -16,7 +16,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
-const statusLong = `Show the state of the running proxy: problems first, then the node, then each plugin.
+const statusLong = `Problems come first, then the node, then each plugin:
 
   STATE     what calls meet: active; refusing, since it is not loaded and has policy Fail; inactive,
             since it is not loaded; bypassed; or disabled by its file

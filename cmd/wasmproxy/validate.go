@@ -14,9 +14,7 @@ func validateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate",
 		Short: "Check the settings and load every plugin as serve would, without serving",
-		Long: `Check the settings and load every plugin as serve would, without serving.
-
-It prints a line for each plugin that loads, in the order of the chain: its id, its
+		Long: `It prints a line for each plugin that loads, in the order of the chain: its id, its
 description, its failure policy, dry-run if its file sets it, and the hooks in which it is
 called. Lines for warnings that serve would log at its load follow. A JSON file that
 describes no plugin is a warning, too. Plugins that their files disable come last. Errors of the other plugins go to stderr. The command calls no
