@@ -151,8 +151,5 @@ func matches(d registry.Description, manifest abi.Manifest, hooks abi.HookSet) p
 // TemporaryError is a failure to load a plugin that may not occur again.
 type TemporaryError struct{ Err error }
 
-// Error implements error.
 func (e TemporaryError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the failure.
 func (e TemporaryError) Unwrap() error { return e.Err }

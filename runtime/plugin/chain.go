@@ -117,7 +117,14 @@ func (c *Chain) Dispatch(ctx context.Context, budget *Budget, s Subject) ([]Owne
 		if i+1 < len(members) { // for the members after it
 			owned.record(adj.changes)
 		}
-		c.reportChanges(ctx, s, adj) // while the event still has the secrets that the changes take from it
+		if len(adj.changes) > 0 && c.observer.Wants(observe.KindFieldChanged) { // while the event still has the secrets that they take from it
+			about := s.About()
+			for i := range adj.changes {
+				changed := adj.changed(s, &adj.changes[i].Change)
+				changed.Plugin, changed.Object = m.ID, about
+				c.observer.Observe(ctx, changed)
+			}
+		}
 		s.Apply(adj.changes)
 		if done == nil {
 			done = slices.Clip(adj.changes)
@@ -153,29 +160,21 @@ func (c *Chain) callMember(ctx context.Context, budget *Budget, m *Member, s Sub
 	if c.observer.Wants(observe.KindHookCalled) {
 		adj.called = observe.HookCalled{
 			Plugin: m.ID, Hook: adj.hook, Subject: s, Start: start, Duration: end.Sub(start),
-			Fuel: adj.called.Fuel, HostCalls: adj.called.HostCalls, Outcome: outcomeOf(called, err), Err: err,
+			Fuel: adj.called.Fuel, HostCalls: adj.called.HostCalls, Err: err,
 		}
-		switch adj.called.Outcome {
-		case observe.OK:
-			adj.called.Changes = len(adj.changes)
-		case observe.Failed:
-			adj.called.Class = classOf(ctx, adj, err)
+		switch {
+		case err == nil:
+			adj.called.Outcome, adj.called.Changes = observe.OK, len(adj.changes)
+		case !called:
+			adj.called.Outcome = observe.NotCalled
+		case errors.As(err, new(*Rejection)):
+			adj.called.Outcome = observe.Rejected
+		default:
+			adj.called.Outcome, adj.called.Class = observe.Failed, classOf(ctx, adj, err)
 		}
 		c.observer.Observe(ctx, &adj.called)
 	}
 	return err
-}
-
-func outcomeOf(called bool, err error) observe.Outcome {
-	switch {
-	case err == nil:
-		return observe.OK
-	case !called:
-		return observe.NotCalled
-	case errors.As(err, new(*Rejection)):
-		return observe.Rejected
-	}
-	return observe.Failed
 }
 
 // run calls the member's plugin. A panic is an error.
@@ -186,7 +185,17 @@ func (c *Chain) run(ctx context.Context, budget *Budget, m *Member, ev Event, ad
 	if err := budget.errAt(start); err != nil {
 		return fmt.Errorf("not called: %w", err)
 	}
-	if end, cause := m.deadline(budget, start); !end.IsZero() {
+	var end time.Time // of the call's context; zero if it ends with the caller's alone
+	var cause *TimeError
+	if !m.Metered {
+		if end = budget.End(); !end.IsZero() {
+			cause = budget.exhausted(end)
+		}
+	}
+	if own := start.Add(m.Timeout); m.Timeout > 0 && (end.IsZero() || own.Before(end)) {
+		end, cause = own, &TimeError{"its time for one call", m.Timeout}
+	}
+	if !end.IsZero() {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadlineCause(ctx, end, cause)
 		defer cancel()
@@ -199,26 +208,17 @@ func (c *Chain) run(ctx context.Context, budget *Budget, m *Member, ev Event, ad
 			err = &ClassError{observe.ClassTrap, fmt.Errorf("panic: %s", adj.Sanitize(fmt.Sprint(r), maxReason))}
 		}
 		if err != nil && ctx.Err() != nil {
-			if limit := new(TimeError); errors.As(context.Cause(ctx), &limit) {
-				err = limit.ended(err, time.Since(start))
+			ran := time.Since(start).Round(time.Millisecond)
+			switch limit := new(TimeError); {
+			case !errors.As(context.Cause(ctx), &limit):
+			case errors.Is(err, limit):
+				err = fmt.Errorf("%w; it ran %v", err, ran)
+			default:
+				err = fmt.Errorf("%w; it ran %v: %w", limit, ran, err)
 			}
 		}
 	}()
 	return m.Plugin.Call(ctx, budget, ev, adj)
-}
-
-// deadline is when the context of a call ends that begins at start, and why; zero if it
-// ends with the caller's alone.
-func (m *Member) deadline(budget *Budget, start time.Time) (end time.Time, cause *TimeError) {
-	if !m.Metered {
-		if end = budget.End(); !end.IsZero() {
-			cause = budget.exhausted(end)
-		}
-	}
-	if own := start.Add(m.Timeout); m.Timeout > 0 && (end.IsZero() || own.Before(end)) {
-		end, cause = own, &TimeError{"its time for one call", m.Timeout}
-	}
-	return end, cause
 }
 
 // Gone reports whether ctx was canceled: the caller went away.
@@ -257,19 +257,6 @@ func (c *Chain) resolve(ctx context.Context, m *Member, s Subject, adj *Adjustme
 	}
 	c.observer.Observe(ctx, &observe.PluginFailed{Plugin: m.ID, Hook: s.Hook(), Object: s.About(), Err: err})
 	return nil
-}
-
-// reportChanges makes the events of what was changed.
-func (c *Chain) reportChanges(ctx context.Context, s Subject, adj *Adjustment) {
-	if len(adj.changes) == 0 || !c.observer.Wants(observe.KindFieldChanged) {
-		return
-	}
-	about := s.About()
-	for i := range adj.changes {
-		changed := adj.changed(s, &adj.changes[i].Change)
-		changed.Plugin, changed.Object = adj.of.ID, about
-		c.observer.Observe(ctx, changed)
-	}
 }
 
 // changed is the event of a change that is yet to be applied to ev.

@@ -92,10 +92,21 @@ func (s *scope) allow(c *Change, hooks abi.HookSet, handles bool) error {
 	case phase == abi.After, phase == abi.Standalone:
 		writable = handles
 	}
-	if !writable {
-		return refused(c, abi.ReadOnly, s.readOnly(c, hooks))
+	if writable {
+		return nil
 	}
-	return nil
+	where := "of other pods and containers only cgroup files and the resources of containers can be changed"
+	switch {
+	case c.Object < abi.FirstHandle && hooks == 0:
+		where = "no hook can change it"
+	case c.Object < abi.FirstHandle:
+		where = s.hook.String() + " cannot change it, only " + strings.Join(hooks.Names(), ", ")
+	case s.event.Own(c.Object) && s.hook.Info().Phase == abi.Before:
+		where = "it is the event's own, which is changed as object " + strconv.Itoa(int(c.Of))
+	case s.hook.Info().Phase == abi.BeforeNoReject:
+		where = s.hook.String() + " cannot change anything"
+	}
+	return refused(c, abi.ReadOnly, where)
 }
 
 func (s *scope) checkFormat(c *Change, info *abi.FieldInfo) error {
@@ -147,21 +158,6 @@ func (a *Adjustment) permitAll() error {
 		}
 	}
 	return nil
-}
-
-// readOnly says where a change may be made that may not be made here.
-func (s *scope) readOnly(c *Change, hooks abi.HookSet) string {
-	switch {
-	case c.Object < abi.FirstHandle && hooks == 0:
-		return "no hook can change it"
-	case c.Object < abi.FirstHandle:
-		return s.hook.String() + " cannot change it, only " + strings.Join(hooks.Names(), ", ")
-	case s.event.Own(c.Object) && s.hook.Info().Phase == abi.Before:
-		return "it is the event's own, which is changed as object " + strconv.Itoa(int(c.Of))
-	case s.hook.Info().Phase == abi.BeforeNoReject:
-		return s.hook.String() + " cannot change anything"
-	}
-	return "of other pods and containers only cgroup files and the resources of containers can be changed"
 }
 
 // checkFile checks a change of a cgroup file.

@@ -17,10 +17,7 @@ type Error struct {
 	Err    error // a *Rejection, a *ConflictError, ErrNotLoaded, or what went wrong
 }
 
-// Error names the plugin, the hook and the reason.
 func (e *Error) Error() string { return fmt.Sprintf("plugin %s: %s: %v", e.Plugin, e.Hook, e.Err) }
-
-// Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Exempted is the event of an error that does not end its call, since the namespace of the pod is exempt.
@@ -34,7 +31,6 @@ type Rejection struct {
 	Reason string `json:"reason"`
 }
 
-// Error returns the plugin's reason.
 func (r *Rejection) Error() string { return "rejected: " + r.Reason }
 
 // ErrNotLoaded is the failure of a plugin that is known but does not run: its
@@ -55,12 +51,10 @@ type ConflictError struct {
 	First  string // the plugin that set it before
 }
 
-// Error names the field and the plugin that set it first.
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("conflict over %s, which plugin %s has set to another value", e.Change.Target(), e.First)
 }
 
-// Unwrap returns abi.Conflict.
 func (e *ConflictError) Unwrap() error { return abi.Conflict }
 
 // WriteError says why the host refused a plugin something, such as a change.
@@ -70,7 +64,6 @@ type WriteError struct {
 	Errno  abi.Errno
 }
 
-// Error names the field and the reason.
 func (e *WriteError) Error() string {
 	if e.Reason == "" {
 		return fmt.Sprintf("%s: %v", e.Target, e.Errno)
@@ -78,7 +71,6 @@ func (e *WriteError) Error() string {
 	return fmt.Sprintf("%s: %v: %s", e.Target, e.Errno, e.Reason)
 }
 
-// Unwrap returns the error's number.
 func (e *WriteError) Unwrap() error { return e.Errno }
 
 // TimeError says that there was no more time, of whose time there was how much.
@@ -88,19 +80,7 @@ type TimeError struct {
 	Limit time.Duration
 }
 
-// Error names the limit and its size.
 func (e *TimeError) Error() string { return fmt.Sprintf("%s, %v, is used up", e.Of, e.Limit) }
-
-// ended says how long a call ran that ended with err because its time was up.
-func (e *TimeError) ended(err error, ran time.Duration) error {
-	ran = ran.Round(time.Millisecond)
-	if errors.Is(err, e) {
-		return fmt.Errorf("%w; it ran %v", err, ran)
-	}
-	return fmt.Errorf("%w; it ran %v: %w", e, ran, err)
-}
-
-// Unwrap returns context.DeadlineExceeded.
 func (e *TimeError) Unwrap() error { return context.DeadlineExceeded }
 
 // ErrnoOf returns the ABI's number for an error of an Adjustment's method:
@@ -122,10 +102,7 @@ type ClassError struct {
 	Err   error
 }
 
-// Error returns the text of Err.
 func (e *ClassError) Error() string { return e.Err.Error() }
-
-// Unwrap returns Err.
 func (e *ClassError) Unwrap() error { return e.Err }
 
 // classOf returns the class of a call's failure. A limit that ended it comes before a conflict

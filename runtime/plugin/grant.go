@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -62,16 +61,4 @@ func below(pattern, p string) bool {
 	}
 	ok, _ := path.Match(pattern, strings.Join(parts[:depth], "/"))
 	return ok
-}
-
-// line is how a plugin's JSON grants a capability.
-func (b GrantBounds) line(of string) string {
-	var grant any = of
-	for one, patterns := range b {
-		if one.String() == of {
-			grant = map[string][]string{of: patterns}
-		}
-	}
-	text, _ := json.Marshal(grant) // of texts: it cannot fail
-	return string(text)
 }

@@ -76,7 +76,15 @@ func checkManifest(m *abi.Manifest) error {
 			return fmt.Errorf("durable holds a prefix of %d bytes, a key of kv has at most %d", len(prefix), MaxKVKey)
 		}
 	}
-	errs := []error{checkHooks(m.Hooks, m.Optional), checkTick(m)}
+	errs := []error{checkHooks(m.Hooks, m.Optional)}
+	switch ticks := m.HookSet().Has(abi.Tick); {
+	case ticks && m.TickMS < abi.MinTickMS:
+		errs = append(errs, fmt.Errorf("tick_ms is %d, hook Tick needs %d or more", m.TickMS, abi.MinTickMS))
+	case m.TickMS > math.MaxInt64/int64(time.Millisecond): // it would go round to a short one
+		errs = append(errs, fmt.Errorf("tick_ms is %d, and may be at most %d", m.TickMS, math.MaxInt64/int64(time.Millisecond)))
+	case !ticks && m.TickMS != 0:
+		errs = append(errs, errors.New("tick_ms is for plugins with hook Tick"))
+	}
 	for _, limit := range Limits {
 		if v := *limit.Of(&m.Limits); v < 0 {
 			errs = append(errs, fmt.Errorf("limits.%s is %d, it must not be negative", limit.Key, v))
@@ -110,18 +118,6 @@ func checkHooks(hooks []abi.ManifestHook, optional []string) error {
 	}
 	if seen == 0 {
 		return errors.New("hooks holds none that this host has, so it would never be called")
-	}
-	return nil
-}
-
-func checkTick(m *abi.Manifest) error {
-	switch ticks := m.HookSet().Has(abi.Tick); {
-	case ticks && m.TickMS < abi.MinTickMS:
-		return fmt.Errorf("tick_ms is %d, hook Tick needs %d or more", m.TickMS, abi.MinTickMS)
-	case m.TickMS > math.MaxInt64/int64(time.Millisecond): // it would go round to a short one
-		return fmt.Errorf("tick_ms is %d, and may be at most %d", m.TickMS, math.MaxInt64/int64(time.Millisecond))
-	case !ticks && m.TickMS != 0:
-		return errors.New("tick_ms is for plugins with hook Tick")
 	}
 	return nil
 }

@@ -73,8 +73,5 @@ type redactedError struct {
 	text string
 }
 
-// Error returns the redacted text.
 func (e *redactedError) Error() string { return e.text }
-
-// Unwrap returns the error.
 func (e *redactedError) Unwrap() error { return e.error }

@@ -49,7 +49,7 @@ func (r *Redactor) add(secrets []string) {
 
 // addForms adds a text as it is, and as it is in logs, in Go and in JSON.
 func (r *Redactor) addForms(s string) {
-	if len(s) < minSecret || len(s) < minSubstring && isCommonWord(s) {
+	if len(s) < minSecret || len(s) < minSubstring && slices.Contains(commonWords, strings.ToLower(s)) {
 		return
 	}
 	r.addForm(s)
@@ -70,15 +70,8 @@ func (r *Redactor) addForm(form string) {
 	r.first[form[0]] = true
 }
 
-// isCommonWord reports whether s is in many environments and in many texts, so that it is no
-// secret.
-func isCommonWord(s string) bool {
-	switch strings.ToLower(s) {
-	case "true", "false", "none", "null", "auto", "trace", "debug", "info", "warn", "warning", "error":
-		return true
-	}
-	return false
-}
+// commonWords are in many environments and in many texts, so that they are no secrets.
+var commonWords = []string{"true", "false", "none", "null", "auto", "trace", "debug", "info", "warn", "warning", "error"}
 
 // Text returns s without the secrets.
 func (r *Redactor) Text(s string) string { return r.redact(s, false) }

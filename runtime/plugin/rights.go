@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -32,7 +33,14 @@ func (r Rights) Lacks() abi.CapabilitySet { return r.Declared &^ r.Granted }
 func (r Rights) Line() string {
 	var all []string
 	for _, name := range (r.Lacks() | r.Granted&^abi.DefaultGrant()).Names() {
-		all = append(all, r.Bounds.line(name))
+		var grant any = name
+		for one, patterns := range r.Bounds {
+			if one.String() == name {
+				grant = map[string][]string{name: patterns}
+			}
+		}
+		text, _ := json.Marshal(grant) // of texts: it cannot fail
+		all = append(all, string(text))
 	}
 	return fmt.Sprintf(`"grant": [%s]`, strings.Join(all, ", "))
 }

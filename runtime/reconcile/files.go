@@ -5,9 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/wasmproxy/wasmproxy/runtime/cgroup/systemd"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
-	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
 // scanPeriod is how often a part of the cgroup files is compared with the ledger. A tenth of it more or
@@ -28,22 +26,6 @@ func (r *Reconciler) scanFiles(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-	}
-}
-
-// systemdEvents are what systemd's connection reports. After a reload the files are repaired that systemd has overwritten.
-func (r *Reconciler) systemdEvents() systemd.Events {
-	ctx := context.Background() // no call causes them
-	return systemd.Events{
-		Connected:   func(version int) { r.observer.Observe(ctx, &observe.SystemdConnected{Version: version}) },
-		Unavailable: func(err error) { r.observer.Observe(ctx, &observe.SystemdUnavailable{Err: err}) },
-		Refused: func(unit, property string, err error) {
-			r.observer.Observe(ctx, &observe.SystemdPropertyRefused{Unit: unit, Property: property, Err: err})
-		},
-		Reloaded: func() {
-			r.observer.Observe(ctx, &observe.SystemdReloaded{})
-			r.reloaded.Notify()
-		},
 	}
 }
 

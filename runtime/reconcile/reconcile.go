@@ -70,7 +70,18 @@ func Open(ctx context.Context, c *config.Config, timing Timing, observer observe
 		lost: workqueue.NewTrigger(), reloaded: workqueue.NewTrigger(), exclusive: make(chan struct{}, 1),
 	}
 	r.Cut.Store(intercept.NewCut())
-	r.systemd = systemd.New(systemd.Addresses(), r.systemdEvents())
+	background := context.Background() // no call causes what systemd's connection reports
+	r.systemd = systemd.New(systemd.Addresses(), systemd.Events{
+		Connected:   func(version int) { observer.Observe(background, &observe.SystemdConnected{Version: version}) },
+		Unavailable: func(err error) { observer.Observe(background, &observe.SystemdUnavailable{Err: err}) },
+		Refused: func(unit, property string, err error) {
+			observer.Observe(background, &observe.SystemdPropertyRefused{Unit: unit, Property: property, Err: err})
+		},
+		Reloaded: func() { // after which the files are repaired that systemd has overwritten
+			observer.Observe(background, &observe.SystemdReloaded{})
+			r.reloaded.Notify()
+		},
+	})
 	var err error
 	if c.CgroupRoot != "" {
 		if r.Cgroups, err = cgroup.Open(c.CgroupRoot, c.CgroupMode); err != nil {

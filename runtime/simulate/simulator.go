@@ -147,8 +147,6 @@ type LoadError struct {
 }
 
 func (e *LoadError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the plugin's own error.
 func (e *LoadError) Unwrap() error { return e.Err }
 
 func (s *Simulator) load(o Options) (err error) {

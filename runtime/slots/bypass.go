@@ -130,44 +130,43 @@ func (b *Bypass) Status() status.Bypass {
 // undoing is the time in which values of plugins are being undone, and no plugin is there any
 // more. The zero value is ready.
 type undoing struct {
-	now atomic.Pointer[undo]
-}
-
-// undo is one such time.
-type undo struct {
+	mu    sync.Mutex
 	until time.Time
-	done  chan struct{}
-	end   func() // closes done
+	done  chan struct{} // closed when it ends; nil unless it has begun
 }
 
 // begin begins the time, if it has not begun, or nothing waits for it any more: a bypass that is
 // soon over may have begun it, and undone nothing.
 func (u *undoing) begin() {
-	now := u.now.Load()
-	if now != nil && time.Now().Before(now.until) {
-		return
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.done == nil || !time.Now().Before(u.until) {
+		u.until, u.done = time.Now().Add(undoHold), make(chan struct{})
 	}
-	done := make(chan struct{})
-	u.now.CompareAndSwap(now, &undo{until: time.Now().Add(undoHold), done: done, end: sync.OnceFunc(func() { close(done) })})
 }
 
 // end ends the time, if it has begun.
 func (u *undoing) end() {
-	if now := u.now.Swap(nil); now != nil {
-		now.end()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.done != nil {
+		close(u.done)
+		u.done = nil
 	}
 }
 
 // wait returns when the time is over, or a part of it that calls may wait for, or ctx. hold ends
 // then at the latest.
 func (u *undoing) wait(ctx context.Context) (hold context.Context, cancel context.CancelFunc) {
-	now := u.now.Load()
-	if now == nil {
+	u.mu.Lock()
+	until, done := u.until, u.done
+	u.mu.Unlock()
+	if done == nil {
 		return context.WithDeadline(ctx, time.Time{})
 	}
-	hold, cancel = context.WithDeadline(ctx, now.until)
+	hold, cancel = context.WithDeadline(ctx, until)
 	select {
-	case <-now.done:
+	case <-done:
 	case <-hold.Done():
 	}
 	return hold, cancel

@@ -47,11 +47,7 @@ func (r Recordings) Record(ctx context.Context, id string, o recording.Options, 
 	}
 	recorder := recording.NewRecorder(o)
 	defer watched.Watch(recorder)()
-	return recorder.Write(ctx, out, r.header(p.description, p.loaded.Manifest()))
-}
-
-// header tells of a plugin and this node.
-func (r Recordings) header(of registry.Description, manifest abi.Manifest) recording.Header {
+	of, manifest := p.description, p.loaded.Manifest()
 	h := recording.Header{
 		Plugin: of.ID, Name: manifest.Name, Release: manifest.Version, Digest: of.Digest, Config: of.Config, Grant: of.Granted().Names(),
 		State: of.State, Limits: of.Limits, Hooks: manifest.Hooks, Proxy: r.Version, Time: time.Now().UTC(),
@@ -67,5 +63,5 @@ func (r Recordings) header(of registry.Description, manifest abi.Manifest) recor
 			h.Features = append(h.Features, info.Name)
 		}
 	}
-	return h
+	return recorder.Write(ctx, out, h)
 }

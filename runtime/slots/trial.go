@@ -85,9 +85,19 @@ func (p *slot) judge(ctx context.Context, generation string) {
 		return
 	}
 	switch reason := t.Judge(s.counts(p.id)); {
-	case reason != "":
+	case reason != "": // the version before becomes active again: the last good one, or none
 		s.trials.Fail(ctx, p.id, generation, reason)
-		p.goBack(ctx)
+		p.note(judged(s.trials, p.description))
+		p.next.discard()
+		p.next, s.changed = nil, true
+		switch {
+		case p.good == nil || p.good.Description.Disabled:
+			p.unload()
+		case p.good.Description.Source() == p.active.source:
+			p.share(ctx, p.good.Description)
+		default:
+			p.restore()
+		}
 	case time.Now().Before(t.Ends):
 		p.judgeLater(generation)
 		return
@@ -98,21 +108,6 @@ func (p *slot) judge(ctx context.Context, generation string) {
 	}
 	p.judging = ""
 	s.jobs.Go(func() { s.trials.Save(ctx) })
-}
-
-// goBack has the version before be active again: the last good one, or none.
-func (p *slot) goBack(ctx context.Context) {
-	p.note(judged(p.owner.trials, p.description))
-	p.next.discard()
-	p.next, p.owner.changed = nil, true
-	switch {
-	case p.good == nil || p.good.Description.Disabled:
-		p.unload()
-	case p.good.Description.Source() == p.active.source:
-		p.share(ctx, p.good.Description)
-	default:
-		p.restore()
-	}
 }
 
 // Retry has the version of a plugin loaded once more that failed its probation. The error says that there is none.
