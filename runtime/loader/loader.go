@@ -4,10 +4,12 @@
 package loader
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
@@ -15,6 +17,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/remote"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
@@ -23,8 +26,14 @@ type Loader struct {
 	observer  observe.Observer
 	noBreaker bool
 	uncalled  abi.HookSet
-	modules   modules
-	servers   hookServers
+
+	engine   *wasm.Engine
+	features []abi.Feature    // of the node
+	max      abi.Limits       // that a manifest may ask for
+	logger   observe.Observer // of modules; nil: the engine's
+
+	skip   abi.Match // rules out the pods about which no hook server is asked
+	compat bool      // hook servers are treated as koord-runtime-proxy did
 }
 
 // Options are what a Loader goes by.
@@ -41,7 +50,7 @@ type Options struct {
 func (l *Loader) Shadows() *Loader {
 	of := *l
 	of.observer = plugin.ShadowObserver(l.observer)
-	of.modules.observer = of.observer // hook servers have no shadow
+	of.logger = of.observer // hook servers have no shadow
 	return &of
 }
 
@@ -54,11 +63,10 @@ func (l *Loader) Shadow(d registry.Description, have *Loaded, outcomes observe.O
 func New(o Options) *Loader {
 	l := &Loader{
 		observer: o.Observer, noBreaker: o.NoBreaker, uncalled: o.Uncalled,
-		modules: modules{o.Engine, o.Features, o.Config.MaxLimits(), nil},
-		servers: hookServers{observer: o.Observer, compat: o.Config.KoordCompat},
+		engine: o.Engine, features: o.Features, max: o.Config.MaxLimits(), compat: o.Config.KoordCompat,
 	}
 	if key, value, ok := strings.Cut(o.Config.SkipLabel, "="); ok {
-		l.servers.skip.Labels = map[string]string{key: "!" + value}
+		l.skip.Labels = map[string]string{key: "!" + value}
 	}
 	return l
 }
@@ -77,12 +85,36 @@ func (l *Loader) Static(d registry.Description) abi.Manifest {
 	return manifest
 }
 
-// configure says how a chain calls the plugin, and what the plugin may do.
+// remoteTimeout is the time that one call of a hook server may take if its
+// description does not say.
+const remoteTimeout = 2 * time.Second
+
+// configure says how a chain calls the plugin, and what the plugin may do. No hook server is called for a pod that keeps away
+// from them, so that the pod in which a server itself runs can start while the server is down. koord-runtime-proxy told them
+// of calls that failed, too.
 func (l *Loader) configure(m *Member, d registry.Description) {
-	if d.IsHookServer() {
-		l.servers.configure(m, d)
-	} else {
-		l.modules.configure(m, d)
+	if !d.IsHookServer() {
+		manifest := m.Loaded.Manifest()
+		m.Metered = true // a guest's engine has its own way to stop it
+		m.Rights = d.Rights(manifest)
+		m.Capabilities = m.Rights.Has()
+		hold, _, _ := l.engine.Limits(l.moduleOptions(d), manifest.Limits)
+		m.Time = time.Duration(hold.TimeMS) * time.Millisecond
+		return
+	}
+	m.Match = m.Match.And(m.Hooks, l.skip)
+	m.Always = l.compat
+	m.Capabilities = abi.AllCapabilities // as before there were any
+	m.KeepsPodLimits = true
+	m.Timeout = cmp.Or(d.Timeout, remoteTimeout)
+	m.Time = m.Timeout
+}
+
+// moduleOptions are a module's by its description.
+func (l *Loader) moduleOptions(d registry.Description) wasm.PluginOptions {
+	return wasm.PluginOptions{
+		Config: d.Config, Interpret: d.Interpret, Granted: d.Granted(), State: d.State, Features: l.features, Observer: l.logger,
+		Set: d.Limits, Timeout: d.Timeout, TickTimeout: d.TickTimeout, Max: l.max,
 	}
 }
 
@@ -100,12 +132,23 @@ func (l *Loader) Open(ctx context.Context, d registry.Description, k Persistent,
 		have.breaker = plugin.NewBreaker(l.observer, d.ID, nil)
 	}
 	if d.IsHookServer() {
-		have.Plugin, err = l.servers.open(d, have.breaker)
+		o := remote.Options{ID: d.ID, Endpoint: d.Endpoint, Hooks: d.Hooks, ClearUnset: l.compat, Observer: l.observer}
+		if have.breaker != nil { // a server that is started anew has nothing to do with the faults of the one before
+			o.Returned = func() { have.breaker.Reset(context.Background()) }
+		}
+		if have.Plugin, err = remote.New(o); err != nil {
+			return nil, TemporaryError{err}
+		}
 	} else {
-		have.Plugin, err = l.modules.open(ctx, d, k, compiled)
-	}
-	if err != nil {
-		return nil, err
+		module, err := d.ReadModule()
+		if err != nil {
+			return nil, TemporaryError{err}
+		}
+		options := l.moduleOptions(d)
+		options.KV, options.Metrics, options.Compiled = k.Values, k.Metrics, compiled
+		if have.Plugin, err = l.engine.Load(ctx, d.ID, module, options); err != nil {
+			return nil, err
+		}
 	}
 	have.RefCounted = NewRefCounted(func() {
 		ctx := context.Background()

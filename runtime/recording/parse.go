@@ -22,9 +22,25 @@ func parse(name string, args []any, is any, failed string, hidden bool) (*plugin
 		return nil, fmt.Errorf("it has %d arguments, want %d", len(args), len(want))
 	}
 	for i, p := range want {
-		if err := parseArg(q, p, args[i]); err != nil {
+		var arg plugin.Arg
+		var err error
+		switch {
+		case p.text:
+			var b []byte
+			b, err = unspell(shapes[p.name], args[i], recordKeys(q))
+			arg = plugin.Arg{Text: string(b), IsText: true}
+		case p.name == "object", p.name == "pod":
+			q.Kind, err = objectOf(args[i])
+			arg.Number = int64(q.Kind)
+		case p.name == "field":
+			arg.Number, err = fieldOf(q, args[i])
+		default:
+			arg.Number, err = integer(args[i])
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.name, err)
 		}
+		q.Args = append(q.Args, arg)
 	}
 	var known bool
 	if q.Errno, known = abi.ErrnoByName(failed); !known && failed != "" {
@@ -34,25 +50,6 @@ func parse(name string, args []any, is any, failed string, hidden bool) (*plugin
 		return nil, fmt.Errorf("is: %w", err)
 	}
 	return q, nil
-}
-
-func parseArg(q *plugin.Question, p param, v any) (err error) {
-	var arg plugin.Arg
-	switch {
-	case p.text:
-		var b []byte
-		b, err = unspell(shapes[p.name], v, recordKeys(q))
-		arg = plugin.Arg{Text: string(b), IsText: true}
-	case p.name == "object", p.name == "pod":
-		q.Kind, err = objectOf(v)
-		arg.Number = int64(q.Kind)
-	case p.name == "field":
-		arg.Number, err = fieldOf(q, v)
-	default:
-		arg.Number, err = integer(v)
-	}
-	q.Args = append(q.Args, arg)
-	return err
 }
 
 func objectOf(v any) (abi.Object, error) {

@@ -136,7 +136,15 @@ func (c *recorded) End(err error) {
 	ev := c.event
 	c.call.Name, c.call.Hook, c.call.Time, c.call.Took = ev.Hook().String(), ev.Hook(), ev.Time().UnixNano(), time.Since(c.begun)
 	c.call.Fuel, _ = c.adj.Used()
-	c.call.Pod, c.call.Container = about(ev)
+	text := func(o abi.Object, f abi.Field) string { v, _ := ev.Text(o, f); return v }
+	if namespace, errno := ev.Text(abi.Pod, abi.PodNamespace); errno == abi.OK {
+		c.call.Pod = &Object{
+			Namespace: namespace, Name: text(abi.Pod, abi.PodName), UID: text(abi.Pod, abi.PodUID), ID: text(abi.Pod, abi.PodID),
+		}
+	}
+	if ev.Hook().Info().Object == abi.Container {
+		c.call.Container = &Object{Name: text(abi.Container, abi.ContainerName), ID: text(abi.Container, abi.ContainerID)}
+	}
 	c.call.Reject = c.adj.Rejection()
 	if err != nil {
 		c.call.Reject, c.call.Error = nil, c.adj.Sanitize(err.Error(), maxError)
@@ -152,18 +160,6 @@ func (c *recorded) End(err error) {
 }
 
 const maxError = 4 << 10
-
-func about(ev plugin.Event) (pod, container *Object) {
-	text := func(o abi.Object, f abi.Field) string { v, _ := ev.Text(o, f); return v }
-	kind := ev.Hook().Info().Object
-	if namespace, errno := ev.Text(abi.Pod, abi.PodNamespace); errno == abi.OK {
-		pod = &Object{Namespace: namespace, Name: text(abi.Pod, abi.PodName), UID: text(abi.Pod, abi.PodUID), ID: text(abi.Pod, abi.PodID)}
-	}
-	if kind == abi.Container {
-		container = &Object{Name: text(abi.Container, abi.ContainerName), ID: text(abi.Container, abi.ContainerID)}
-	}
-	return pod, container
-}
 
 func (r *Recorder) drop(count func(*Dropped)) {
 	r.mu.Lock()

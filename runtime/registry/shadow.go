@@ -63,27 +63,20 @@ func (s *settings) findShadow(json string, sum func(path string) (string, error)
 	case path != s.modulePath() && !strings.HasPrefix(of.Module, Modules+"/"): // it would be a plugin by itself
 		err = fmt.Errorf("wasm-module: %s is neither in %s nor the plugin's own module: put it into %s", plugin.Name(of.Module), Modules, Modules)
 	default:
-		err = s.shadow.digest(path, sum)
+		of.Digest, err = sum(path)
+		switch want := s.shadow.sha256; {
+		case vanished(path, err):
+			err = fmt.Errorf("wasm-module: there is no %s beside the file", plugin.Name(of.Module))
+		case err != nil:
+			err = fmt.Errorf("wasm-module: %s %w", plugin.Name(of.Module), err)
+		case want != "" && want != of.Digest:
+			err = anotherDigest(want, of.Module, of.Digest)
+		}
 	}
 	if err != nil {
 		*of = Description{ID: s.ID, File: s.File, Module: of.Module, Problem: &fileError{json, fmt.Errorf("%s: %w", shadowKey, err)}}
 	}
 	s.Shadow = of
-}
-
-// digest notes the digest of the module of a shadow.
-func (s *settings) digest(path string, sum func(path string) (string, error)) error {
-	have, err := sum(path)
-	s.Digest = have
-	switch {
-	case vanished(path, err):
-		return fmt.Errorf("wasm-module: there is no %s beside the file", plugin.Name(s.Module))
-	case err != nil:
-		return fmt.Errorf("wasm-module: %s %w", plugin.Name(s.Module), err)
-	case s.sha256 != "" && s.sha256 != have:
-		return anotherDigest(s.sha256, s.Module, have)
-	}
-	return nil
 }
 
 // withoutShadow returns a JSON object as it was before a shadow was added to it: without that key, its value, and the comma

@@ -33,7 +33,15 @@ func (p *Plugin) containerChanges(
 		d.resources(was, is, p.clear || echoes(was, is))
 	}
 	d.cgroupParent(sent.GetPodCgroupParent(), got.GetPodCgroupParent())
-	d.env(sent.GetContainerEnvs(), got.GetContainerEnvs())
+	if had, has := sent.GetContainerEnvs(), got.GetContainerEnvs(); len(has) > 0 {
+		// What was sent is replaced. What could not be sent was not the server's to leave out, and stays.
+		for _, k := range slices.Sorted(maps.Keys(had)) {
+			if _, kept := has[k]; !kept {
+				d.ask(plugin.Change{Op: plugin.DeleteEntry, Object: abi.Container, Field: abi.ContainerEnv, Key: k})
+			}
+		}
+		d.entries(abi.Container, abi.ContainerEnv, had, has)
+	}
 	return d.err
 }
 
@@ -65,20 +73,6 @@ func (d *differences) entries(o abi.Object, f abi.Field, sent, got map[string]st
 			d.ask(plugin.Change{Op: plugin.SetEntry, Object: o, Field: f, Key: k, Text: got[k]})
 		}
 	}
-}
-
-// env replaces what was sent, unless the response has none. What could not be
-// sent was not the server's to leave out, and stays.
-func (d *differences) env(sent, got map[string]string) {
-	if len(got) == 0 {
-		return
-	}
-	for _, k := range slices.Sorted(maps.Keys(sent)) {
-		if _, kept := got[k]; !kept {
-			d.ask(plugin.Change{Op: plugin.DeleteEntry, Object: abi.Container, Field: abi.ContainerEnv, Key: k})
-		}
-	}
-	d.entries(abi.Container, abi.ContainerEnv, sent, got)
 }
 
 // resources asks for what got has other than sent. What is empty in got counts

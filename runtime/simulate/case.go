@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -63,7 +64,13 @@ func (p *player) Call(ctx context.Context, budget *plugin.Budget, ev plugin.Even
 	}
 	p.changes = fixture.Changes{}
 	for _, change := range adj.Changes() {
-		p.changes[changeTarget(ev, change)] = changeText(change)
+		target := change.Target()
+		if change.Object >= abi.FirstHandle { // which the id stands for
+			id, _ := ev.Text(change.Object, map[abi.Object]abi.Field{abi.Pod: abi.PodID, abi.Container: abi.ContainerID}[change.Of])
+			kind := change.Of.String()
+			target = strings.Replace(target, "other "+kind, kind+"("+id+")", 1)
+		}
+		p.changes[target] = changeText(change)
 	}
 	return err
 }

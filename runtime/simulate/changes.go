@@ -104,16 +104,6 @@ func setValue(c *plugin.Change, info abi.FieldInfo, v string) (err error) {
 	return err
 }
 
-// changeTarget is that of a change, with an id for a handle.
-func changeTarget(ev plugin.Event, change plugin.Change) string {
-	if change.Object < abi.FirstHandle {
-		return change.Target()
-	}
-	id, _ := ev.Text(change.Object, map[abi.Object]abi.Field{abi.Pod: abi.PodID, abi.Container: abi.ContainerID}[change.Of])
-	kind := change.Of.String()
-	return strings.Replace(change.Target(), "other "+kind, kind+"("+id+")", 1)
-}
-
 // changeText is the value of a change as [fixture.Changes] has it.
 func changeText(c plugin.Change) string {
 	switch c.Op {

@@ -123,28 +123,25 @@ func (f *flat) message(path string, m protoreflect.Message, secret bool) {
 		if path != "" {
 			at = path + "." + at
 		}
-		f.field(at, fd, m.Get(fd), secret || auth)
+		v, secret := m.Get(fd), secret || auth
+		switch {
+		case fd.IsMap():
+			entries := map[string]protoreflect.Value{}
+			v.Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool { entries[k.String()] = v; return true })
+			for _, key := range slices.Sorted(maps.Keys(entries)) {
+				f.value(at+"["+strconv.Quote(key)+"]", fd.MapValue(), entries[key], secret)
+			}
+		case fd.IsList():
+			for i := range v.List().Len() {
+				e := v.List().Get(i)
+				f.value(at+"["+elementName(fd, e, i)+"]", fd, e, secret)
+			}
+		default:
+			f.value(at, fd, v, secret)
+		}
 	}
 	if len(m.GetUnknown()) > 0 {
 		f.put(path+".unknown fields", leaf{fmt.Sprintf("%d bytes", len(m.GetUnknown())), false})
-	}
-}
-
-func (f *flat) field(path string, fd protoreflect.FieldDescriptor, v protoreflect.Value, secret bool) {
-	switch {
-	case fd.IsMap():
-		entries := map[string]protoreflect.Value{}
-		v.Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool { entries[k.String()] = v; return true })
-		for _, key := range slices.Sorted(maps.Keys(entries)) {
-			f.value(path+"["+strconv.Quote(key)+"]", fd.MapValue(), entries[key], secret)
-		}
-	case fd.IsList():
-		for i := range v.List().Len() {
-			e := v.List().Get(i)
-			f.value(path+"["+elementName(fd, e, i)+"]", fd, e, secret)
-		}
-	default:
-		f.value(path, fd, v, secret)
 	}
 }
 

@@ -51,16 +51,13 @@ func (s *Shadows) follow(ctx context.Context, p *slot) {
 			s.fail(ctx, p, want.Problem)
 		}
 	}
-	if p.shadow != nil && p.shadow.state == queued && s.slots.busy[heavy] < wasm.Compilers() {
-		s.load(ctx, p, p.shadow)
+	sh := p.shadow
+	if sh == nil || sh.state != queued || s.slots.busy[heavy] >= wasm.Compilers() {
+		return
 	}
-}
-
-// load loads a shadow in the background, with a copy of the values that its twin keeps.
-func (s *Shadows) load(ctx context.Context, p *slot, sh *shadow) {
 	sh.become(loading)
 	s.slots.busy[heavy]++
-	s.slots.jobs.Go(func() {
+	s.slots.jobs.Go(func() { // with a copy of the values that its twin keeps
 		own := loader.NewPersistent()
 		own.Values.Restore(p.persistent.Values.All())
 		have, err := s.loader.Open(ctx, sh.description, own, false)
