@@ -124,21 +124,17 @@ func (kv *KV) Begin() *Txn { return &Txn{kv: kv} }
 
 // Get returns the value of a key.
 func (d *Txn) Get(key string) (string, abi.Errno) {
-	text, ok := d.get(key)
-	if !ok {
+	v, wrote := d.wrote[key]
+	if !wrote {
+		d.kv.mu.Lock()
+		text, has := d.kv.values[key]
+		d.kv.mu.Unlock()
+		v = draftValue{text, !has}
+	}
+	if v.gone {
 		return "", abi.NotFound
 	}
-	return text, abi.OK
-}
-
-func (d *Txn) get(key string) (string, bool) {
-	if v, wrote := d.wrote[key]; wrote {
-		return v.text, !v.gone
-	}
-	d.kv.mu.Lock()
-	defer d.kv.mu.Unlock()
-	text, ok := d.kv.values[key]
-	return text, ok
+	return v.text, abi.OK
 }
 
 // Set gives a key a value, of both of which it keeps copies.
@@ -150,7 +146,7 @@ func (d *Txn) Set(key, value string) abi.Errno {
 		return abi.TooLarge
 	}
 	keys, bytes := d.keys+1, d.bytes+len(key)+len(value)
-	if before, ok := d.get(key); ok {
+	if before, errno := d.Get(key); errno == abi.OK {
 		keys, bytes = keys-1, bytes-len(key)-len(before)
 	}
 	d.kv.mu.Lock()
@@ -166,7 +162,7 @@ func (d *Txn) Set(key, value string) abi.Errno {
 
 // Delete removes a key; one that is not there is no error.
 func (d *Txn) Delete(key string) {
-	if before, ok := d.get(key); ok {
+	if before, errno := d.Get(key); errno == abi.OK {
 		d.keys, d.bytes = d.keys-1, d.bytes-len(key)-len(before)
 		d.write(key, draftValue{gone: true})
 	}

@@ -103,13 +103,6 @@ func (s *Shadow) Report() ShadowReport {
 	return r
 }
 
-// Outcomes counts the calls by now.
-func (s *Shadow) Outcomes() map[observe.ShadowOutcome]uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return maps.Clone(s.report.Outcomes)
-}
-
 // Breaker returns the shadow's own; nil if it has none.
 func (s *Shadow) Breaker() *Breaker { return s.member.Breaker }
 

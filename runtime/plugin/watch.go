@@ -66,20 +66,14 @@ func (s *Watches) Watch(w Watcher) (stop func()) {
 		w.Closed()
 		return func() {}
 	}
-	s.store(append(slices.Clone(s.watchers()), w))
+	more := append(slices.Clone(s.watchers()), w)
+	s.all.Store(&more)
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.store(slices.DeleteFunc(slices.Clone(s.watchers()), func(o Watcher) bool { return o == w }))
+		others := slices.DeleteFunc(slices.Clone(s.watchers()), func(o Watcher) bool { return o == w })
+		s.all.Store(&others)
 	}
-}
-
-func (s *Watches) store(all []Watcher) {
-	if len(all) == 0 {
-		s.all.Store(nil)
-		return
-	}
-	s.all.Store(&all)
 }
 
 func (s *Watches) watchers() []Watcher {
@@ -91,12 +85,8 @@ func (s *Watches) watchers() []Watcher {
 
 // Begin returns what watches a call that begins; nil if nothing does.
 func (s *Watches) Begin(ev Event, adj *Adjustment) CallWatcher {
-	all := s.all.Load()
-	if all == nil {
-		return nil
-	}
 	var told callWatchers
-	for _, w := range *all {
+	for _, w := range s.watchers() {
 		if c := w.Begin(ev, adj); c != nil {
 			told = append(told, c)
 		}
@@ -112,7 +102,7 @@ func (s *Watches) Close() {
 	s.mu.Lock()
 	all := s.watchers()
 	s.closed = true
-	s.store(nil)
+	s.all.Store(nil)
 	s.mu.Unlock()
 	for _, w := range all {
 		w.Closed()

@@ -94,12 +94,7 @@ func (s source) read(f files) (r reading) {
 		path, ext := filepath.Join(s.dir, name), filepath.Ext(name)
 		switch {
 		case ext == ".wasm" && !strings.HasPrefix(name, "."):
-			m := settings{Description: Description{ID: id(path), File: path}}
-			if slices.Contains(names, stem(name)+".json") {
-				m = f.readBeside(path)
-			}
-			registered = m.find(path, besideOf(path), f.sum)
-			d = m.Description
+			d, registered = f.readModule(path, slices.Contains(names, stem(name)+".json"))
 		case s.registers(name) && !(ext == ".json" && slices.Contains(names, stem(name)+".wasm")):
 			d, registered, problem = s.readJSON(path, f)
 		}
@@ -133,12 +128,7 @@ func (d Dirs) Restore(file, text, digest, copied string) (Description, error) {
 	var is Description
 	registered, problem := true, error(nil)
 	if filepath.Ext(file) == ".wasm" {
-		m := settings{Description: Description{ID: id(file), File: file}}
-		if text != "" {
-			m = then.readBeside(file)
-		}
-		m.find(file, besideOf(file), then.sum)
-		is = m.Description
+		is, registered = then.readModule(file, text != "")
 	} else {
 		is, registered, problem = sources[i].readJSON(file, then)
 	}

@@ -20,6 +20,16 @@ func besideOf(module string) string {
 	return strings.TrimSuffix(module, filepath.Ext(module)) + ".json"
 }
 
+// readModule describes a module, which may have a JSON file beside it, and reports whether there is one.
+func (f files) readModule(path string, beside bool) (d Description, exists bool) {
+	s := settings{Description: Description{ID: id(path), File: path}}
+	if beside {
+		s = f.readBeside(path)
+	}
+	exists = s.find(path, besideOf(path), f.sum)
+	return s.Description, exists
+}
+
 // readBeside reads the JSON file beside a module.
 func (f files) readBeside(module string) (s settings) {
 	path := besideOf(module)

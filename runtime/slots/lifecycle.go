@@ -2,7 +2,6 @@ package slots
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -118,18 +117,8 @@ func (s *Slots) Saved() bool { return s.durable.Saved() && s.lastGood.Saved() }
 
 // Answer returns nil once the owner of the slots has answered, which waits for nothing; else why ctx is done.
 func (s *Slots) Answer(ctx context.Context) error {
-	answered := make(chan struct{})
-	go s.post(func(context.Context) { close(answered) })
-	select {
-	case <-answered:
-		return nil
-	case <-ctx.Done():
-		return noAnswer(ctx)
-	}
-}
-
-func noAnswer(ctx context.Context) error {
-	return fmt.Errorf("waiting for the owner of the plugins: %w", ctx.Err())
+	_, err := askWithin(ctx, s, func() struct{} { return struct{}{} })
+	return err
 }
 
 // Close releases every plugin, and waits for ticks and loads until ctx is done. It reports whether they ended. No call is in

@@ -118,7 +118,7 @@ func (sh *shadow) look() *status.Shadow {
 	}
 	one.Version = sh.loaded.Manifest().Version
 	one.Outcomes = map[string]uint64{}
-	for outcome, n := range sh.called.Outcomes() {
+	for outcome, n := range sh.called.Report().Outcomes {
 		one.Outcomes[string(outcome)] = n
 	}
 	if b := sh.called.Breaker(); b != nil {

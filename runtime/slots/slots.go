@@ -272,6 +272,24 @@ func ask[T any](s *Slots, f func() T) (answer T, ok bool) {
 	return <-answers, true
 }
 
+// askWithin is ask with an error, also if there is no answer before ctx is done.
+func askWithin[T any](ctx context.Context, s *Slots, f func() T) (answer T, err error) {
+	answered := make(chan T, 1)
+	go func() {
+		if answer, ok := ask(s, f); ok {
+			answered <- answer
+		}
+	}()
+	select {
+	case answer = <-answered:
+		return answer, nil
+	case <-s.ended:
+		return answer, admin.NotReady("the proxy stops")
+	case <-ctx.Done():
+		return answer, fmt.Errorf("waiting for the owner of the plugins: %w", ctx.Err())
+	}
+}
+
 // askOf asks about a plugin, of which p is nil if it is switched off. The error is an admin.NotReady.
 func askOf[T any](s *Slots, id string, f func(p *slot) T) (answer T, err error) {
 	known := false

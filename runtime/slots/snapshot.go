@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/wasmproxy/wasmproxy/runtime/admin"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
@@ -13,21 +12,8 @@ import (
 
 // Plugins returns the state at the moment. The error is that the slots have ended, or do not
 // answer before ctx is done.
-func (s *Slots) Plugins(ctx context.Context) (all status.Plugins, err error) {
-	answered := make(chan status.Plugins, 1)
-	go func() {
-		if all, ok := ask(s, s.look); ok {
-			answered <- all
-		}
-	}()
-	select {
-	case all = <-answered:
-		return all, nil
-	case <-s.ended:
-		return all, admin.NotReady("the proxy stops")
-	case <-ctx.Done():
-		return all, noAnswer(ctx)
-	}
+func (s *Slots) Plugins(ctx context.Context) (status.Plugins, error) {
+	return askWithin(ctx, s, s.look)
 }
 
 // look takes the snapshot. It is for the goroutine of run.
