@@ -105,7 +105,7 @@ var onlyImporters = map[string]string{
 	"golang.org/x/net":                  "runtime/daemon",
 	"github.com/lmittmann/tint":         "cmd/wasmproxy",
 	"github.com/fsnotify/fsnotify":      "runtime/registry",
-	"k8s.io/apimachinery":               "runtime/kubelet runtime/config",
+	"k8s.io/apimachinery":               "runtime/kubelet runtime/config runtime/registry",
 	"sigs.k8s.io/yaml":                  "runtime/kubelet runtime/host runtime/doctor",
 }
 

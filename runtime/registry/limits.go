@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
@@ -57,26 +58,20 @@ func readNumber(v json.RawMessage, most int64) (n int64, err error) {
 	return n, err
 }
 
-// readMemory reads a size as Kubernetes writes it, in whole numbers of bytes, Ki, Mi or Gi.
+// readMemory reads a size as Kubernetes writes it.
 func readMemory(v json.RawMessage, most int64) (int64, error) {
 	const want = `a size such as "64Mi"`
 	text, err := decode[string](v, want)
 	if err != nil {
 		return 0, err
 	}
-	digits, shift := text, 0
-	for i, unit := range []string{"Ki", "Mi", "Gi"} {
-		if number, found := strings.CutSuffix(text, unit); found {
-			digits, shift = number, 10*(i+1)
-		}
-	}
-	n, err := strconv.ParseUint(digits, 10, 32)
+	size, err := resource.ParseQuantity(text)
 	if err != nil {
 		return 0, fmt.Errorf("%.64q is not %s", text, want)
 	}
-	memory := n << shift // of at most 62 bits
-	if memory > uint64(most) || memory < page || memory%page != 0 {
+	memory := size.Value()
+	if memory > most || memory < page || memory%page != 0 {
 		err = fmt.Errorf("%.64q is not a multiple of 64Ki up to 1Gi", text)
 	}
-	return int64(memory), err
+	return memory, err
 }

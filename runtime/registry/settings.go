@@ -36,7 +36,10 @@ var hookserverKeys = []key{
 	{"failure-policy", readPolicy},
 	{"runtime-hooks", value("a list of hook names", func(s *settings) *[]string { return &s.hooks })},
 	{"timeout", text(aTimeout, readTimeout(hookTimeout))},
-	{"match", readMatch},
+	{"match", func(s *settings, v json.RawMessage) (err error) {
+		s.Match, err = plugin.ParseMatch(compact(v))
+		return err
+	}},
 	{"order", value(`a string such as "15", which is compared as names of files are`, func(s *settings) *string { return &s.Order })}, // as a number 5 would come after 10
 }
 
@@ -192,11 +195,6 @@ func readDigest(s *settings, text string) error {
 func readEnabled(s *settings, v json.RawMessage) error {
 	on, err := decode[*bool](v, "true or false")
 	s.Disabled = on != nil && !*on
-	return err
-}
-
-func readMatch(s *settings, v json.RawMessage) (err error) {
-	s.Match, err = plugin.ParseMatch(compact(v))
 	return err
 }
 
