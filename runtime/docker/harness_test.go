@@ -140,7 +140,7 @@ func newNode(t *testing.T, all bool, members ...plugin.Member) *node {
 	o := intercept.Options{Keep: func() func() { return func() {} }, Enforcer: enforce.Enforcer{
 		Observer: n, Store: n.store, Backend: n.client, Node: &crifield.Node{}, Queue: workqueue.New(), Ledger: n.ledger,
 	}}
-	o.NewChain = func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(n, nil, m...) }
+	o.NewChain = func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(n, 0, m...) }
 	o.Chain = o.NewChain(members...)
 	n.server = docker.New(docker.Options{Client: n.client, Router: intercept.Router(o), Store: n.store, Observer: n, DrainTimeout: 2 * time.Second})
 	ctx, cancel := context.WithCancel(context.Background())

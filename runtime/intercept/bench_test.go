@@ -24,10 +24,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
 )
 
-// v2 is a node that takes every cgroup file.
-type v2 struct{}
-
-func (v2) Version() int      { return 2 }
 func keep() (release func()) { return func() {} }
 
 // build builds the guest in a directory as its authors would.
@@ -104,7 +100,7 @@ func creating(b *testing.B, members ...plugin.Member) *call {
 		Enforcer: enforce.Enforcer{
 			Observer: log, Store: store, Ledger: enforce.NewLedger(), Queue: workqueue.New(), Node: &crifield.Node{CgroupVersion: 2, RuntimeName: "containerd", RuntimeVersion: "v2"},
 		},
-		Chain: plugin.NewChain(log, v2{}, members...), Keep: keep, CallTime: DefaultCallTime,
+		Chain: plugin.NewChain(log, 2, members...), Keep: keep, CallTime: DefaultCallTime,
 	}}
 	for _, m := range cri.Methods {
 		if m.Pre == abi.PreCreateContainer {

@@ -364,7 +364,7 @@ func TestFullNodeLosesNoUpdate(t *testing.T) {
 		}
 		m := n.with(func(o *intercept.Options) {
 			o.Backend = &slowBackend{Backend: o.Backend, slow: slow}
-			o.NewChain = func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(o.Observer, nil, m...) }
+			o.NewChain = func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(o.Observer, 0, m...) }
 		})
 		start := time.Now()
 		var ticks sync.WaitGroup

@@ -91,11 +91,7 @@ func newNode(t *testing.T, members []plugin.Member, opts ...option) *node {
 	for _, opt := range opts {
 		opt(&o)
 	}
-	var files plugin.Files
-	if o.Cgroups != nil {
-		files = o.Cgroups
-	}
-	o.NewChain = func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(log, files, m...) }
+	o.NewChain = func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(log, o.Cgroups.Version(), m...) }
 	if o.Chain == nil {
 		o.Chain = o.NewChain(members...)
 	}

@@ -24,7 +24,9 @@ func BenchmarkInstall(b *testing.B) {
 		in := plainTree(b)
 		in.values = nil
 		o := fullNode(b, in, 500, 4)
-		o.Backend, o.NewChain = slowRuntime{}, func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(observe.Discard(), in.fs, m...) }
+		o.Backend, o.NewChain = slowRuntime{}, func(m ...plugin.Member) *plugin.Chain {
+			return plugin.NewChain(observe.Discard(), in.fs.Version(), m...)
+		}
 		var err error
 		if o.Ledger, err = enforce.OpenLedger(b.Context(), b.TempDir(), observe.Discard()); err != nil {
 			b.Fatal(err)

@@ -190,7 +190,7 @@ func benchmarkStart(b *testing.B, l *enforce.Ledger, f *fourFiles) {
 	if f != nil {
 		members = append(members, plugin.Member{ID: "10-four", Plugin: f, Hooks: abi.HookSetOf(abi.PreCreateContainer), Capabilities: abi.AllCapabilities})
 	}
-	o.Chain = plugin.NewChain(o.Observer, fs, members...)
+	o.Chain = plugin.NewChain(o.Observer, fs.Version(), members...)
 	route := Router(o)
 	pod := &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: "web-0", Namespace: "prod", Uid: "u1"}, Linux: &runtimeapi.LinuxPodSandboxConfig{CgroupParent: parent},

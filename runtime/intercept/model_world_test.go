@@ -253,7 +253,7 @@ func (w *modelWorld) slow(p *modelPod, c *modelContainer, own bool) {
 // load has calls go through the plugins of the moment.
 func (w *modelWorld) load() {
 	o := &w.options
-	o.NewChain = func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(o.Observer, w.fs, m...) }
+	o.NewChain = func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(o.Observer, w.fs.Version(), m...) }
 	o.Generations, o.Synchronized = map[string]string{}, nil
 	for _, p := range w.plugins {
 		o.Generations[p.id] = p.generation

@@ -57,7 +57,7 @@ func TestPostHooks(t *testing.T) {
 // A panic after the answer ends neither the process nor the object's later hooks.
 func TestPanicInAPostHook(t *testing.T) {
 	panicking := func(o *intercept.Options) {
-		o.Chain = plugin.NewChain(observe.Func(func(context.Context, observe.Event) { panic("oh") }), nil, on(abi.PostRunPodSandbox, nothing))
+		o.Chain = plugin.NewChain(observe.Func(func(context.Context, observe.Event) { panic("oh") }), 0, on(abi.PostRunPodSandbox, nothing))
 	}
 	n := newNode(t, nil, panicking)
 	n.runPod()
@@ -77,7 +77,7 @@ func TestPostHooksOfFailedCalls(t *testing.T) {
 		}
 	}
 	always := on(abi.PostStopContainer, tell("always"))
-	after := func(o *intercept.Options) { o.AfterFailure = plugin.NewChain(o.Observer, nil, always) }
+	after := func(o *intercept.Options) { o.AfterFailure = plugin.NewChain(o.Observer, 0, always) }
 	n := newNode(t, []plugin.Member{on(abi.PostStopContainer, tell("both"))}, after)
 	n.runPod()
 	stop := func() error {
@@ -104,7 +104,7 @@ func TestFailedSandboxHoldsUpNoOther(t *testing.T) {
 	gate := make(chan struct{})
 	slow := on(abi.PostRunPodSandbox, func(context.Context, plugin.Event, *plugin.Adjustment) error { <-gate; return nil })
 	pre := on(abi.PreRunPodSandbox, func(context.Context, plugin.Event, *plugin.Adjustment) error { return nil })
-	n := newNode(t, []plugin.Member{pre}, func(o *intercept.Options) { o.AfterFailure = plugin.NewChain(o.Observer, nil, slow) })
+	n := newNode(t, []plugin.Member{pre}, func(o *intercept.Options) { o.AfterFailure = plugin.NewChain(o.Observer, 0, slow) })
 	n.late = true
 	run := func(name string) {
 		config := podConfig()
@@ -133,7 +133,7 @@ func TestFailedSandboxHoldsUpNoOther(t *testing.T) {
 func TestPanicApartFromCalls(t *testing.T) {
 	n := newNode(t, nil)
 	n.options.NewChain = func(m ...plugin.Member) *plugin.Chain {
-		return plugin.NewChain(observe.Func(func(context.Context, observe.Event) { panic("oh") }), nil, m...)
+		return plugin.NewChain(observe.Func(func(context.Context, observe.Event) { panic("oh") }), 0, m...)
 	}
 	intercept.Tick(t.Context(), n.options, on(abi.Tick, func(context.Context, plugin.Event, *plugin.Adjustment) error { return nil }), "")
 	if log := n.log.String(); !strings.Contains(log, `"panic","during":"a hook"`) || !strings.Contains(log, `"hook":"Tick"`) {

@@ -142,7 +142,7 @@ func TestSecretThatAPluginRemovesIsHidden(t *testing.T) {
 			var text bytes.Buffer
 			log := slogsink.New(slog.New(slog.NewJSONHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug})))
 			n := newNode(t, nil, func(o *intercept.Options) {
-				o.Chain = plugin.NewChain(log, nil, on(abi.PreCreateContainer, tells))
+				o.Chain = plugin.NewChain(log, 0, on(abi.PreCreateContainer, tells))
 			})
 			_, err := n.call(t.Context(), "CreateContainer", secretCreate(), &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
 			n.must(err)

@@ -35,7 +35,7 @@ func learning(t *testing.T, f function, old bool, opts ...option) (*node, *inter
 	m := on(0, f)
 	m.Hooks = synchronizing
 	n := newNode(t, nil, append(opts, withStore(before), func(o *intercept.Options) {
-		o.NewChain = func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(o.Observer, nil, m...) }
+		o.NewChain = func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(o.Observer, 0, m...) }
 		o.Synchronized = []*intercept.Synchronized{known}
 		o.Chain = o.NewChain(known.Member(*o, m))
 	})...)
@@ -175,7 +175,7 @@ func TestEventsWaitForSynchronize(t *testing.T) {
 func TestSynchronizeWrites(t *testing.T) {
 	fs, dir, _ := scratchGroup(t)
 	n, known, m := learning(t, nil, true, withCgroups(fs))
-	n.options.NewChain = func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(n.options.Observer, fs, m...) }
+	n.options.NewChain = func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(n.options.Observer, fs.Version(), m...) }
 	m.Plugin = function(func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
 		in, _, errno := ev.Containers(abi.Pod, nil)
 		if errno != abi.OK || len(in) != 1 {

@@ -71,7 +71,7 @@ func reader(tb testing.TB, fs *cgroup.FS) (tick func() *observe.HookCalled, stor
 	o := Options{
 		Enforcer: enforce.Enforcer{Observer: log, Store: store, Ledger: enforce.NewLedger(), Queue: workqueue.New(), Cgroups: fs, Node: &crifield.Node{CgroupVersion: fs.Version()}},
 		Keep:     keep, CallTime: DefaultCallTime,
-		Chain: plugin.NewChain(log, fs), NewChain: func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(log, fs, m...) },
+		Chain: plugin.NewChain(log, fs.Version()), NewChain: func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(log, fs.Version(), m...) },
 	}
 	m := plugin.Member{
 		ID: "reader", Plugin: p, Metered: true, Hooks: abi.HookSetOf(abi.Tick),

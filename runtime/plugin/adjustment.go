@@ -41,13 +41,13 @@ var unchained = Member{Capabilities: abi.AllCapabilities}
 
 // NewAdjustment returns an empty adjustment for one plugin in one hook with no event, no
 // plugin before it, and all capabilities. It is for plugins that run outside a chain.
-func NewAdjustment(hook abi.Hook, files Files) *Adjustment {
-	return &Adjustment{scope: scope{of: &unchained, hook: hook, files: files}}
+func NewAdjustment(hook abi.Hook, cgroupVersion int) *Adjustment {
+	return &Adjustment{scope: scope{of: &unchained, hook: hook, cgroupVersion: cgroupVersion}}
 }
 
 // NewAdjustment returns an empty adjustment for the member, as a chain makes it for its first.
-func (m *Member) NewAdjustment(ev Event, files Files) *Adjustment {
-	return &Adjustment{scope: scope{m, ev.Hook(), ev, files}}
+func (m *Member) NewAdjustment(ev Event, cgroupVersion int) *Adjustment {
+	return &Adjustment{scope: scope{m, ev.Hook(), ev, cgroupVersion}}
 }
 
 // Use notes what the call cost: units of fuel, and calls of host functions.

@@ -19,7 +19,7 @@ func TestBoundsOfHandles(t *testing.T) {
 	in := store{hook: abi.Tick, within: func(o abi.Object) bool { return o == abi.FirstHandle+1 }}
 	for _, has := range []abi.CapabilitySet{abi.AllCapabilities, abi.AllCapabilities &^ abi.CapabilitySetOf(abi.StoreReadAll)} {
 		m := plugin.Member{Capabilities: has, Bounds: bounds}
-		adj := m.NewAdjustment(in, v2{})
+		adj := m.NewAdjustment(in, 2)
 		if (adj.ReadBounds() == nil) != has.Has(abi.StoreReadAll) {
 			t.Errorf("with store.read.all %v it reads within %v", has.Has(abi.StoreReadAll), adj.ReadBounds())
 		}
@@ -37,7 +37,7 @@ func TestBoundsOfHandles(t *testing.T) {
 			}
 		}
 	}
-	free := (&plugin.Member{Capabilities: abi.AllCapabilities, Bounds: plugin.BoundsOf(abi.Match{})}).NewAdjustment(in, v2{})
+	free := (&plugin.Member{Capabilities: abi.AllCapabilities, Bounds: plugin.BoundsOf(abi.Match{})}).NewAdjustment(in, 2)
 	if err := free.WriteFile(abi.FirstHandle+2, "memory.high", "8192000"); err != nil || free.ReadBounds() != nil {
 		t.Errorf("without a match: %v", err)
 	}
@@ -69,7 +69,7 @@ func TestBoundsCountWhenChangesAreApplied(t *testing.T) {
 		m.Hooks, m.Bounds = abi.HookSetOf(abi.Tick), plugin.BoundsOf(abi.Match{Namespaces: []string{"prod"}})
 		var err error
 		observer := onCall(func(c *observe.HookCalled) { err = c.Err })
-		if _, err := plugin.NewChain(observer, v2{}, m).Dispatch(t.Context(), nil, s); err != nil {
+		if _, err := plugin.NewChain(observer, 2, m).Dispatch(t.Context(), nil, s); err != nil {
 			t.Error(err)
 		}
 		if errors.Is(err, abi.Denied) != leaves || (len(s.done) == 0) != leaves {

@@ -26,7 +26,7 @@ func TestBreakerHammer(t *testing.T) {
 		return errFault
 	})
 	m.Breaker = breaker
-	chain := plugin.NewChain(log, v2{}, m)
+	chain := plugin.NewChain(log, 2, m)
 	const workers, calls = 8, 2000
 	hammer := func() {
 		var all sync.WaitGroup

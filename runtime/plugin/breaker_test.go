@@ -37,7 +37,7 @@ func newBench(t *testing.T, policy plugin.FailurePolicy) *bench {
 		return b.answer(ctx, ev, adj)
 	})
 	m.Breaker = b.breaker
-	b.chain = plugin.NewChain(observe.Sinks{logger, onCall(func(c *observe.HookCalled) { b.seen = append(b.seen, *c) })}, v2{}, m)
+	b.chain = plugin.NewChain(observe.Sinks{logger, onCall(func(c *observe.HookCalled) { b.seen = append(b.seen, *c) })}, 2, m)
 	return b
 }
 

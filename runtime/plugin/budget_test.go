@@ -58,7 +58,7 @@ func TestBudget(t *testing.T) {
 					members = append(members, plugin.Member{ID: "p", Plugin: p, Metered: true, Hooks: abi.HookSetOf(abi.PreCreateContainer)})
 				}
 				heard := onCall(func(c *observe.HookCalled) { last = c.Err })
-				if _, err := plugin.NewChain(heard, nil, members...).Dispatch(t.Context(), plugin.NewBudget(time.Second), &subject{hook: abi.PreCreateContainer}); err != nil {
+				if _, err := plugin.NewChain(heard, 0, members...).Dispatch(t.Context(), plugin.NewBudget(time.Second), &subject{hook: abi.PreCreateContainer}); err != nil {
 					t.Fatal(err)
 				}
 				if (tt.want == "") != (last == nil) || last != nil && !strings.Contains(last.Error(), tt.want) {
@@ -76,7 +76,7 @@ func TestTimeBetweenPlugins(t *testing.T) {
 		slow := onCall(func(c *observe.HookCalled) { errs = append(errs, c.Err); time.Sleep(700 * time.Millisecond) })
 		p := budgeted(func(context.Context, *plugin.Budget) error { time.Sleep(100 * time.Millisecond); return nil })
 		member := plugin.Member{ID: "p", Plugin: p, Metered: true, Hooks: abi.HookSetOf(abi.PreCreateContainer)}
-		chain, budget := plugin.NewChain(slow, nil, member, member, member, member), plugin.NewBudget(time.Second)
+		chain, budget := plugin.NewChain(slow, 0, member, member, member, member), plugin.NewBudget(time.Second)
 		if spent := budget.Spent(); spent != 0 {
 			t.Errorf("%v are spent before the first plugin", spent)
 		}
@@ -128,7 +128,7 @@ func TestContextOfACall(t *testing.T) {
 				return nil
 			})
 			hooks := abi.HookSetOf(abi.PreCreateContainer)
-			chain := plugin.NewChain(observe.Discard(), nil, plugin.Member{ID: "a", Plugin: first, Metered: true, Hooks: hooks},
+			chain := plugin.NewChain(observe.Discard(), 0, plugin.Member{ID: "a", Plugin: first, Metered: true, Hooks: hooks},
 				plugin.Member{ID: "b", Plugin: second, Metered: tt.metered, Timeout: tt.timeout, Hooks: hooks})
 			if _, err := chain.Dispatch(t.Context(), plugin.NewBudget(time.Second), &subject{hook: abi.PreCreateContainer}); err != nil {
 				t.Fatal(err)

@@ -50,17 +50,17 @@ type Subject interface {
 // Chain runs its members in order. It is immutable and safe for concurrent use.
 type Chain struct {
 	observer observe.Observer
-	files    Files
+	cgroups  int    // their version, 1 or 2; 0: there are none that plugins may write to
 	shadows  *Chain // calls shadows
 	members  map[abi.Hook][]Member
 	hooks    abi.HookSet
 }
 
-// NewChain returns the chain of members in the order given. files may be nil
-// where there is no cgroup file system.
-func NewChain(observer observe.Observer, files Files, all ...Member) *Chain {
-	c := &Chain{observer: observer, files: files, members: map[abi.Hook][]Member{}}
-	c.shadows = &Chain{observer: ShadowObserver(observer), files: files}
+// NewChain returns the chain of members in the order given. The version is that of the
+// node's cgroups, 1 or 2; 0: there are none that plugins may write to.
+func NewChain(observer observe.Observer, cgroupVersion int, all ...Member) *Chain {
+	c := &Chain{observer: observer, cgroups: cgroupVersion, members: map[abi.Hook][]Member{}}
+	c.shadows = &Chain{observer: ShadowObserver(observer), cgroups: cgroupVersion}
 	for _, m := range all {
 		c.hooks |= m.Hooks
 		for _, info := range abi.Hooks {
@@ -103,7 +103,7 @@ func (c *Chain) Dispatch(ctx context.Context, budget *Budget, s Subject) ([]Owne
 		if !m.Match.Accept(s) {
 			continue
 		}
-		adj := m.NewAdjustment(s, c.files)
+		adj := m.NewAdjustment(s, c.cgroups)
 		adj.owned = owned
 		shadow := c.callShadow(ctx, budget, m.Shadow, s, owned)
 		err := c.callMember(ctx, budget, m, s, adj)

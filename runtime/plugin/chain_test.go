@@ -68,11 +68,6 @@ func onCall(f func(*observe.HookCalled)) observe.Observer {
 	})
 }
 
-// v2 is a node with cgroup v2 on which every file may be written.
-type v2 struct{}
-
-func (v2) Version() int { return 2 }
-
 func set(f abi.Field, v int64) function {
 	return func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
 		return adj.SetInt64(abi.Container, abi.Resources+f, v)
@@ -93,7 +88,7 @@ func dispatch(t *testing.T, members ...plugin.Member) (*subject, []plugin.Owned,
 	var log bytes.Buffer
 	s := &subject{hook: abi.PreCreateContainer}
 	logger := slogsink.New(slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	owned, err := plugin.NewChain(logger, v2{}, members...).Dispatch(t.Context(), nil, s)
+	owned, err := plugin.NewChain(logger, 2, members...).Dispatch(t.Context(), nil, s)
 	return s, owned, log.String(), err
 }
 
@@ -225,7 +220,7 @@ func TestRejectIsHonouredUnderIgnore(t *testing.T) {
 	if !errors.As(err, &refused) || refused.Code != abi.RejectPermissionDenied || refused.Reason != "not on this node" {
 		t.Errorf("error %v", err)
 	}
-	adj := plugin.NewAdjustment(abi.PostStopContainer, v2{})
+	adj := plugin.NewAdjustment(abi.PostStopContainer, 2)
 	if err := adj.Reject(0, "never"); !errors.Is(err, abi.Invalid) || adj.Rejection() != nil {
 		t.Errorf("a post hook refused a call: %v", err)
 	}
@@ -261,7 +256,7 @@ func TestPostHooksNeverFail(t *testing.T) {
 		asked := 0
 		bad := member("10-bad", plugin.Fail, func(context.Context, plugin.Event, *plugin.Adjustment) error { asked++; return fault })
 		s := &subject{hook: abi.PostStopContainer}
-		if _, err := plugin.NewChain(observe.Discard(), nil, bad, bad).Dispatch(t.Context(), nil, s); err != nil || asked != 2 {
+		if _, err := plugin.NewChain(observe.Discard(), 0, bad, bad).Dispatch(t.Context(), nil, s); err != nil || asked != 2 {
 			t.Errorf("%v: error %v, %d plugins asked", fault, err, asked)
 		}
 	}
@@ -275,7 +270,7 @@ func TestCancelledCall(t *testing.T) {
 		cancel()
 		return ctx.Err()
 	})
-	chain := plugin.NewChain(onCall(func(*observe.HookCalled) { outcomes++ }), nil, m, m)
+	chain := plugin.NewChain(onCall(func(*observe.HookCalled) { outcomes++ }), 0, m, m)
 	if _, err := chain.Dispatch(ctx, nil, &subject{hook: abi.PreCreateContainer}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
@@ -315,7 +310,7 @@ func TestCancelledCallDoesNotGoOn(t *testing.T) {
 			caller.leave()
 			return &plugin.Rejection{Code: abi.RejectPermissionDenied}
 		})
-		_, err := plugin.NewChain(observe.Discard(), nil, m).Dispatch(caller, plugin.NewBudget(time.Minute), &subject{hook: abi.PreCreateContainer})
+		_, err := plugin.NewChain(observe.Discard(), 0, m).Dispatch(caller, plugin.NewBudget(time.Minute), &subject{hook: abi.PreCreateContainer})
 		if !errors.Is(err, context.Canceled) {
 			t.Fatalf("error %v", err)
 		}

@@ -15,18 +15,13 @@ import (
 // its own pods and containers again.
 const reserved = "io.kubernetes."
 
-// Files is the cgroup file system of this node. Package rules says what may be written to it.
-type Files interface {
-	// Version is that of the cgroup hierarchy, 1 or 2.
-	Version() int
-}
-
 // scope is what a plugin may do in one call: each change is held to it by itself, whatever the others are.
 type scope struct {
 	of    *Member // the plugin's place; not to be changed
 	hook  abi.Hook
 	event Event // whose handles there are; nil: none
-	files Files // nil: none
+
+	cgroupVersion int // 0: there are no cgroup files that the proxy may write to
 }
 
 // check says whether c may be made in this hook, whatever other plugins do, and
@@ -168,7 +163,7 @@ func (s *scope) checkFile(c *Change) error {
 	if err := s.allow(c, abi.CgroupWritable(c.Object), true); err != nil || c.Op == Withdraw {
 		return err
 	}
-	if s.files == nil {
+	if s.cgroupVersion == 0 {
 		return refused(c, abi.Unsupported, "this node has no cgroup file system that the proxy may write to")
 	}
 	return s.parse(c, rules.CgroupSet)
@@ -178,7 +173,7 @@ func (s *scope) checkFile(c *Change) error {
 // one value are equal.
 func (s *scope) parse(c *Change, way rules.Ways) error {
 	var err error
-	set := rules.Set(s.files.Version())
+	set := rules.Set(s.cgroupVersion)
 	if c.Op == DeleteEntry {
 		err = set.Check(way, c.Kind(), c.Key)
 	} else {

@@ -48,7 +48,7 @@ func TestElements(t *testing.T) {
 		{abi.ContainerSupplementalGroups, "007", "!want the number of a group"},
 		{abi.ContainerSupplementalGroups, "2147483648", "!want the number of a group"},
 	} {
-		a := plugin.NewAdjustment(abi.PreCreateContainer, nil)
+		a := plugin.NewAdjustment(abi.PreCreateContainer, 0)
 		err := a.AddElement(abi.Container, tt.field, tt.element)
 		reason, bad := strings.CutPrefix(tt.want, "!")
 		switch {
@@ -84,7 +84,7 @@ func TestRecordsHaveOneForm(t *testing.T) {
 }
 
 func TestLists(t *testing.T) {
-	a := plugin.NewAdjustment(abi.PreCreateContainer, nil)
+	a := plugin.NewAdjustment(abi.PreCreateContainer, 0)
 	if err := a.SetList(abi.Container, abi.ContainerArgs, []string{"-v", ""}); err != nil {
 		t.Fatal(err)
 	}
@@ -117,11 +117,11 @@ func TestLists(t *testing.T) {
 			t.Errorf("%s: got %v, want INVALID", name, err)
 		}
 	}
-	pod := plugin.NewAdjustment(abi.PreRunPodSandbox, nil)
+	pod := plugin.NewAdjustment(abi.PreRunPodSandbox, 0)
 	if err := pod.SetText(abi.Pod, abi.PodRuntimeHandler, "kata qemu"); plugin.ErrnoOf(err) != abi.Invalid {
 		t.Errorf("a runtime handler: %v", err)
 	}
-	sum := plugin.NewAdjustment(abi.PreUpdatePodSandboxResources, nil)
+	sum := plugin.NewAdjustment(abi.PreUpdatePodSandboxResources, 0)
 	if err := sum.SetInt64(abi.Pod, abi.Overhead+abi.CPUQuota, 5); plugin.ErrnoOf(err) != abi.Invalid {
 		t.Errorf("a quota of the overhead: %v", err)
 	}
@@ -163,7 +163,7 @@ func TestHandles(t *testing.T) {
 		{abi.PreStopContainer, abi.ReadOnly, abi.ReadOnly},
 		{0, abi.ReadOnly, abi.ReadOnly},
 	} {
-		a := (&plugin.Member{Capabilities: abi.AllCapabilities}).NewAdjustment(store{hook: tt.hook}, v2{})
+		a := (&plugin.Member{Capabilities: abi.AllCapabilities}).NewAdjustment(store{hook: tt.hook}, 2)
 		for what, err := range map[string][2]error{
 			"own quota":         {tt.own, a.SetInt64(16, quota, 50_000)},
 			"own file":          {tt.own, a.WriteFile(16, "cpu.idle", "1")},
@@ -183,7 +183,7 @@ func TestHandles(t *testing.T) {
 			}
 		}
 	}
-	a := (&plugin.Member{Capabilities: abi.AllCapabilities}).NewAdjustment(store{hook: abi.Tick}, v2{})
+	a := (&plugin.Member{Capabilities: abi.AllCapabilities}).NewAdjustment(store{hook: abi.Tick}, 2)
 	_ = a.SetInt64(17, quota, 50_000)
 	if c := a.Changes()[0]; c.Target() != "other container.resources.cpu_quota" || c.Kind() != abi.Container || c.Object != 17 {
 		t.Errorf("got %+v, which is %s", c, c.Target())
@@ -200,7 +200,7 @@ func TestCapabilities(t *testing.T) {
 				has    abi.CapabilitySet
 				denied bool
 			}{{abi.CapabilitySetOf(info.Writing), false}, {abi.AllCapabilities &^ abi.CapabilitySetOf(info.Writing), true}} {
-				a := (&plugin.Member{Capabilities: tt.has}).NewAdjustment(store{hook: hook}, v2{})
+				a := (&plugin.Member{Capabilities: tt.has}).NewAdjustment(store{hook: hook}, 2)
 				if got := plugin.ErrnoOf(change(a, info)); (got == abi.Denied) != tt.denied {
 					t.Errorf("%v %s.%s with %v: %v", hook, info.Object, info.Name, tt.has.Names(), got)
 				}
@@ -215,12 +215,12 @@ func TestCapabilities(t *testing.T) {
 		{abi.CapabilitySetOf(abi.UpdateOthers), abi.Denied},
 		{abi.CapabilitySetOf(abi.UpdateOthers, abi.WriteResources), abi.OK},
 	} {
-		a := (&plugin.Member{Capabilities: tt.has}).NewAdjustment(store{hook: abi.Tick}, v2{})
+		a := (&plugin.Member{Capabilities: tt.has}).NewAdjustment(store{hook: abi.Tick}, 2)
 		if err := a.SetInt64(17, abi.Resources+abi.CPUQuota, 50_000); plugin.ErrnoOf(err) != tt.want {
 			t.Errorf("a handle with %v: %v", tt.has.Names(), err)
 		}
 	}
-	a := (&plugin.Member{Capabilities: abi.AllCapabilities &^ abi.CapabilitySetOf(abi.CgroupWrite)}).NewAdjustment(store{hook: abi.PreCreateContainer}, v2{})
+	a := (&plugin.Member{Capabilities: abi.AllCapabilities &^ abi.CapabilitySetOf(abi.CgroupWrite)}).NewAdjustment(store{hook: abi.PreCreateContainer}, 2)
 	err := a.WriteFile(abi.Container, "cpu.idle", "1")
 	if plugin.ErrnoOf(err) != abi.Denied || !strings.Contains(err.Error(), "container cgroup file cpu.idle: denied: the plugin's manifest does not declare the capability cgroup.write") {
 		t.Error(err)

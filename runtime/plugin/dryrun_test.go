@@ -55,7 +55,7 @@ func TestDryRunThatFails(t *testing.T) {
 	m.Plugin = plugin.DryRun(function(func(context.Context, plugin.Event, *plugin.Adjustment) error { return fault }), m.ID, observe.Discard())
 	var heard error
 	s := &subject{hook: abi.PreCreateContainer}
-	_, err := plugin.NewChain(onCall(func(c *observe.HookCalled) { heard = c.Err }), v2{}, m).Dispatch(t.Context(), nil, s)
+	_, err := plugin.NewChain(onCall(func(c *observe.HookCalled) { heard = c.Err }), 2, m).Dispatch(t.Context(), nil, s)
 	if err != nil || !errors.Is(heard, fault) {
 		t.Errorf("error %v, outcome %v", err, heard)
 	}
@@ -80,7 +80,7 @@ func TestDryRunTakesNobodysTime(t *testing.T) {
 		}), slow.ID, observe.Discard())
 		strict := member("20-strict", plugin.Fail, set(abi.MemoryLimit, 8))
 		var outcomes []error
-		chain := plugin.NewChain(onCall(func(c *observe.HookCalled) { outcomes = append(outcomes, c.Err) }), v2{}, slow, strict)
+		chain := plugin.NewChain(onCall(func(c *observe.HookCalled) { outcomes = append(outcomes, c.Err) }), 2, slow, strict)
 		owned, err := chain.Dispatch(t.Context(), plugin.NewBudget(time.Second), &subject{hook: abi.PreCreateContainer})
 		if err != nil || len(owned) != 1 || !errors.Is(outcomes[0], context.DeadlineExceeded) {
 			t.Errorf("owned %v, error %v, outcomes %v; want the dry run to end by its own time", owned, err, outcomes)

@@ -45,7 +45,7 @@ func TestExemptCallHasTheChangesOfOthers(t *testing.T) {
 		}
 		var events observe.Recorder
 		s := &subject{hook: abi.PreCreateContainer, exempt: true}
-		owned, err := plugin.NewChain(&events, v2{}, members...).Dispatch(t.Context(), nil, s)
+		owned, err := plugin.NewChain(&events, 2, members...).Dispatch(t.Context(), nil, s)
 		var exempted []string
 		for _, e := range observe.All[*observe.CallExempted](events.Take()) {
 			exempted = append(exempted, e.Plugin)
@@ -70,7 +70,7 @@ func TestExemptedCallHasNoSecret(t *testing.T) {
 	tells := func(context.Context, plugin.Event, *plugin.Adjustment) error {
 		return errors.New("not with hunter2secret")
 	}
-	if _, err := plugin.NewChain(&events, v2{}, member("10-a", plugin.Fail, tells)).Dispatch(t.Context(), nil, s); err != nil {
+	if _, err := plugin.NewChain(&events, 2, member("10-a", plugin.Fail, tells)).Dispatch(t.Context(), nil, s); err != nil {
 		t.Fatal(err)
 	}
 	all := observe.All[*observe.CallExempted](events.Take())

@@ -112,7 +112,7 @@ func checkHugepages(_ *scope, c *Change) error {
 // checkUnified holds a key of the unified map to the same table as cgroup_set: the runtime
 // writes it to the container's cgroup as root, whatever it is.
 func (s *scope) checkUnified(c *Change) error {
-	if s.files == nil {
+	if s.cgroupVersion == 0 {
 		return refused(c, abi.Unsupported, "unified needs cgroup v2")
 	}
 	return s.parse(c, rules.Unified)

@@ -40,7 +40,7 @@ func TestBoundGrants(t *testing.T) {
 		{abi.ContainerCDIDevices, "nvidia.com/gpu=0", true},
 		{abi.ContainerCDIDevices, "other.com/gpu=0", false},
 	} {
-		err := member.NewAdjustment(store{hook: abi.PreCreateContainer}, nil).AddElement(abi.Container, tt.field, tt.element)
+		err := member.NewAdjustment(store{hook: abi.PreCreateContainer}, 0).AddElement(abi.Container, tt.field, tt.element)
 		if tt.allowed != (err == nil) || err != nil && !errors.Is(err, abi.Denied) {
 			t.Errorf("%q: %v", tt.element, err)
 		}

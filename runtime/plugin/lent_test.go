@@ -16,7 +16,7 @@ func TestLentTextsAreCopied(t *testing.T) {
 		memory = append(memory, b)
 		return unsafe.String(unsafe.SliceData(b), len(b))
 	}
-	a := NewAdjustment(abi.PreCreateContainer, nil)
+	a := NewAdjustment(abi.PreCreateContainer, 0)
 	entry := func(key, text string) Change {
 		return Change{Op: SetEntry, Object: abi.Container, Field: abi.ContainerAnnotations, Key: lend(key), Text: lend(text)}
 	}

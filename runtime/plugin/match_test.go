@@ -157,7 +157,7 @@ func TestUnmatchedWakesNobody(t *testing.T) {
 	both := member("20-both", plugin.Fail, set(abi.CPUShares, 100))
 	both.Match = plugin.Matches{}.And(both.Hooks, abi.Match{Namespaces: []string{"prod-*"}})
 	var observed []string
-	chain := plugin.NewChain(onCall(func(c *observe.HookCalled) { observed = append(observed, c.Plugin) }), v2{}, asked, both)
+	chain := plugin.NewChain(onCall(func(c *observe.HookCalled) { observed = append(observed, c.Plugin) }), 2, asked, both)
 	s := goldPod("app")
 	if owned, err := chain.Dispatch(t.Context(), nil, s); err != nil || len(owned) != 1 || len(observed) != 1 || observed[0] != "20-both" {
 		t.Errorf("owned %v, asked %q, error %v", owned, observed, err)

@@ -41,7 +41,7 @@ func TestCgroupParentStaysBelowThePods(t *testing.T) {
 		{slice, slice + "/x", abi.Denied},
 		{slice, "system.slice", abi.Denied},
 	} {
-		adj := (&Member{Capabilities: abi.AllCapabilities}).NewAdjustment(podOf{parent: tt.of}, nil)
+		adj := (&Member{Capabilities: abi.AllCapabilities}).NewAdjustment(podOf{parent: tt.of}, 0)
 		err := adj.SetText(abi.Pod, abi.PodCgroupParent, tt.parent)
 		if (err == nil) != (tt.want == abi.OK) || err != nil && !errors.Is(err, tt.want) {
 			t.Errorf("%q for a pod of %q: %v, want %v", tt.parent, tt.of, err, tt.want)

@@ -36,7 +36,7 @@ func (*target) Exempt() bool              { return false }
 func TestAppliedWithCapability(t *testing.T) {
 	for _, has := range []abi.CapabilitySet{abi.AllCapabilities, abi.DefaultGrant()} {
 		var s target
-		c := NewChain(observe.Discard(), nil,
+		c := NewChain(observe.Discard(), 0,
 			Member{ID: "10-a", Plugin: sneaky{}, Policy: Fail, Hooks: abi.HookSetOf(abi.PreCreateContainer), Capabilities: has})
 		_, err := c.Dispatch(t.Context(), nil, &s)
 		if has.Has(abi.Env) {

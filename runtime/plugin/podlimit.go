@@ -35,11 +35,11 @@ func (a *Adjustment) checkPodLimit(c *Change) error {
 	pod := rules.ParseLimit(file, held)
 	granted := a.of.Capabilities.Has(abi.PodLimits)
 	if !wanted.Above(pod) {
-		c.Raises = granted && a.files.Version() == 2
+		c.Raises = granted && a.cgroupVersion == 2
 		return nil
 	}
 	reason := fmt.Sprintf("%s %q would be above the pod's, %q", file, wanted.Text(file), pod.Text(file))
-	if a.files.Version() == 1 {
+	if a.cgroupVersion == 1 {
 		return refused(c, abi.Unsupported, reason+", which can be raised on cgroup v2 only")
 	}
 	if !granted {

@@ -70,7 +70,7 @@ func TestLimitAbovePod(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			ev := &limited{subject: subject{hook: abi.PreCreateContainer}, files: tt.files}
 			member := &plugin.Member{Capabilities: abi.DefaultGrant(), Rights: plugin.Rights{Declared: abi.CapabilitySetOf(abi.WriteResources, abi.WriteUnified, abi.PodLimits), Granted: abi.DefaultGrant(), File: "10-a.json"}}
-			a := member.NewAdjustment(ev, v2{})
+			a := member.NewAdjustment(ev, 2)
 			var err error
 			for _, set := range tt.set {
 				err = set(a)
@@ -98,11 +98,11 @@ func TestLimitAbovePodGranted(t *testing.T) {
 	member := &plugin.Member{Capabilities: abi.AllCapabilities}
 	for _, value := range []int64{100_000, 40_000, -1} {
 		ev := &limited{subject: subject{hook: abi.PreCreateContainer}, files: map[string]string{"cpu.max": "50000 100000"}}
-		a := member.NewAdjustment(ev, v2{})
+		a := member.NewAdjustment(ev, 2)
 		if err := a.SetInt64(abi.Container, abi.Resources+abi.CPUQuota, value); err != nil || !a.Changes()[0].Raises {
 			t.Errorf("quota %d: %v, %+v; want a change that raises the pod's", value, err, a.Changes())
 		}
-		a = member.NewAdjustment(ev, v1{})
+		a = member.NewAdjustment(ev, 1)
 		err := a.SetInt64(abi.Container, abi.Resources+abi.CPUQuota, value)
 		if want := map[bool]abi.Errno{true: abi.Unsupported, false: abi.OK}[value == 100_000]; plugin.ErrnoOf(err) != want {
 			t.Errorf("quota %d on cgroup v1: %v, want %v", value, err, want)
@@ -114,8 +114,8 @@ func TestLimitAbovePodGranted(t *testing.T) {
 // which keeps pods' limits itself: no file is read.
 func TestPodLimitIsNotRead(t *testing.T) {
 	ev := &limited{subject: subject{hook: abi.PreCreateContainer}, files: map[string]string{"cpu.max": "50000 100000"}}
-	a := (&plugin.Member{Capabilities: abi.DefaultGrant()}).NewAdjustment(ev, v2{})
-	server := (&plugin.Member{Capabilities: abi.AllCapabilities, KeepsPodLimits: true}).NewAdjustment(ev, v2{})
+	a := (&plugin.Member{Capabilities: abi.DefaultGrant()}).NewAdjustment(ev, 2)
+	server := (&plugin.Member{Capabilities: abi.AllCapabilities, KeepsPodLimits: true}).NewAdjustment(ev, 2)
 	for _, err := range []error{
 		setResource(abi.CPUShares, 1024)(a), a.SetEntry(abi.Container, abi.ContainerAnnotations, "k", "v"),
 		setUnified("memory.high", "4096")(a), setResource(abi.CPUQuota, 100_000)(server),

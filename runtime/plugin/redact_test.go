@@ -67,7 +67,7 @@ func TestRedactorForms(t *testing.T) {
 
 // reading returns the adjustment of a plugin with these capabilities in an event with secrets.
 func reading(has abi.CapabilitySet, secrets ...string) *plugin.Adjustment {
-	return (&plugin.Member{Capabilities: has}).NewAdjustment(&subject{hook: abi.PreCreateContainer, secrets: secrets}, v2{})
+	return (&plugin.Member{Capabilities: has}).NewAdjustment(&subject{hook: abi.PreCreateContainer, secrets: secrets}, 2)
 }
 
 // Half a secret at the end of what is kept of a text is hidden too, wherever the cut is.
@@ -109,7 +109,7 @@ func TestOnlyReadersOfSecretsAreRedacted(t *testing.T) {
 // in those that follow.
 func TestSecretsGrow(t *testing.T) {
 	ev := &subject{hook: abi.PreCreateContainer, secrets: []string{"first-secret"}}
-	adj := (&plugin.Member{Capabilities: abi.AllCapabilities}).NewAdjustment(ev, v2{})
+	adj := (&plugin.Member{Capabilities: abi.AllCapabilities}).NewAdjustment(ev, 2)
 	const text = "first-secret second-secret third-secret"
 	if got, want := adj.Redact(text), "(hidden) second-secret third-secret"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -189,7 +189,7 @@ func dispatchSecret(t *testing.T, secret string, members ...plugin.Member) (log 
 	var text bytes.Buffer
 	logger := slogsink.New(slog.New(slog.NewJSONHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	s := &subject{hook: abi.PreCreateContainer, secrets: []string{secret}}
-	_, err = plugin.NewChain(logger, v2{}, members...).Dispatch(t.Context(), nil, s)
+	_, err = plugin.NewChain(logger, 2, members...).Dispatch(t.Context(), nil, s)
 	return text.String(), err
 }
 

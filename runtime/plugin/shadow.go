@@ -132,7 +132,7 @@ func (c *Chain) callShadow(ctx context.Context, budget *Budget, of *Shadow, s Su
 		return nil
 	}
 	m := &of.member
-	called := &shadowed{of: of, subject: s, adj: m.NewAdjustment(s, c.files)}
+	called := &shadowed{of: of, subject: s, adj: m.NewAdjustment(s, c.cgroups)}
 	called.adj.owned = owned
 	if !m.Hooks.Has(s.Hook()) || !m.Match.Accept(s) {
 		return called // it wants nothing

@@ -58,7 +58,7 @@ func TestShadowsHaveAShareOfTime(t *testing.T) {
 			members = append(members, withShadow(m, sleeper(takes, &shares[i]), observe.Discard()))
 		}
 		start := time.Now()
-		_, err := plugin.NewChain(observe.Discard(), v2{}, members...).Dispatch(t.Context(), plugin.NewBudget(2*time.Second), timed{&subject{hook: abi.PreCreateContainer}})
+		_, err := plugin.NewChain(observe.Discard(), 2, members...).Dispatch(t.Context(), plugin.NewBudget(2*time.Second), timed{&subject{hook: abi.PreCreateContainer}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestShadowHasNoPartInACall(t *testing.T) {
 		var heard observe.Recorder
 		a := withShadow(member("10-a", plugin.Fail, set(abi.CPUShares, 100)), test.shadow, &heard)
 		s := &subject{hook: abi.PreCreateContainer}
-		chain := plugin.NewChain(&heard, v2{}, a, member("20-b", plugin.Fail, set(abi.MemoryLimit, 8)))
+		chain := plugin.NewChain(&heard, 2, a, member("20-b", plugin.Fail, set(abi.MemoryLimit, 8)))
 		owned, err := chain.Dispatch(t.Context(), plugin.NewBudget(time.Minute), timed{s})
 		if err != nil || len(owned) != 2 || len(s.applied) != 2 {
 			t.Errorf("%s: owned %v, applied %v, error %v", test.name, owned, s.applied, err)
@@ -125,7 +125,7 @@ func TestShadowOfAPluginThatRefuses(t *testing.T) {
 		{fail, fail, observe.ShadowFailed, ""},
 	} {
 		m := withShadow(member("10-a", plugin.Fail, test.twin), test.shadow, observe.Discard())
-		_, err := plugin.NewChain(observe.Discard(), v2{}, m).Dispatch(t.Context(), nil, timed{&subject{hook: abi.PreCreateContainer}})
+		_, err := plugin.NewChain(observe.Discard(), 2, m).Dispatch(t.Context(), nil, timed{&subject{hook: abi.PreCreateContainer}})
 		r := m.Shadow.Report()
 		if err == nil || r.Outcomes[test.outcome] != 1 {
 			t.Errorf("error %v, report %+v", err, r)
@@ -147,7 +147,7 @@ func TestShadowKeepsTheLastCalls(t *testing.T) {
 		}
 		return err
 	}), observe.Discard())
-	chain := plugin.NewChain(observe.Discard(), v2{}, m)
+	chain := plugin.NewChain(observe.Discard(), 2, m)
 	for range 150 {
 		if _, err := chain.Dispatch(t.Context(), nil, timed{&subject{hook: abi.PreCreateContainer}}); err != nil {
 			t.Fatal(err)

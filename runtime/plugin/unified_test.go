@@ -32,17 +32,17 @@ func TestUnifiedWritesOnlyFilesOfTheTable(t *testing.T) {
 		{"memory.max", "1\n2", abi.Invalid, `"1\n2": want bytes, or max`},
 		{"io.max", "8:0 rbps=1\n1", abi.Invalid, "one line for each device"},
 	} {
-		a := plugin.NewAdjustment(abi.PreCreateContainer, v2{})
+		a := plugin.NewAdjustment(abi.PreCreateContainer, 2)
 		err := a.SetEntry(abi.Container, unified, tt.file, tt.value)
 		if plugin.ErrnoOf(err) != tt.want || !strings.Contains(err.Error(), tt.reason) || len(a.Changes()) > 0 {
 			t.Errorf("%s=%q: got %v and %v, want %v with %q", tt.file, tt.value, err, a.Changes(), tt.want, tt.reason)
 		}
-		a = plugin.NewAdjustment(abi.PreUpdatePodSandboxResources, v2{})
+		a = plugin.NewAdjustment(abi.PreUpdatePodSandboxResources, 2)
 		if err := a.SetEntry(abi.Pod, abi.Overhead+abi.Unified, tt.file, tt.value); plugin.ErrnoOf(err) != tt.want {
 			t.Errorf("%s=%q of a pod: got %v, want %v", tt.file, tt.value, err, tt.want)
 		}
 	}
-	a := plugin.NewAdjustment(abi.PreCreateContainer, v2{})
+	a := plugin.NewAdjustment(abi.PreCreateContainer, 2)
 	if err := a.SetEntry(abi.Container, unified, "io.max", " 8:16 riops=07  rbps=1 \n8:0 wbps=max\n"); err != nil || a.Changes()[0].Text != "8:16 rbps=1 riops=7\n8:0 wbps=max" {
 		t.Errorf("two devices: %v, %v", err, a.Changes())
 	}
@@ -120,7 +120,7 @@ func TestConflictsFollowTheTableOfFiles(t *testing.T) {
 	for i := range members {
 		members[i].Hooks = abi.HookSetOf(abi.PreUpdatePodSandboxResources)
 	}
-	owned, err := plugin.NewChain(observe.Discard(), v2{}, members...).Dispatch(t.Context(), nil, &subject{hook: abi.PreUpdatePodSandboxResources})
+	owned, err := plugin.NewChain(observe.Discard(), 2, members...).Dispatch(t.Context(), nil, &subject{hook: abi.PreUpdatePodSandboxResources})
 	if err != nil || len(owned) != 3 {
 		t.Errorf("another file: %v, %v", owned, err)
 	}

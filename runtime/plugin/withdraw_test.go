@@ -14,7 +14,7 @@ import (
 
 // What is withdrawn makes room in the limits of a call, and what is set after it counts.
 func TestWithdrawMakesRoom(t *testing.T) {
-	a := plugin.NewAdjustment(abi.PreCreateContainer, v2{})
+	a := plugin.NewAdjustment(abi.PreCreateContainer, 2)
 	large := strings.Repeat("x", 250<<10)
 	for n := range 1000 {
 		if err := a.SetEntry(abi.Container, abi.ContainerAnnotations, "a", large); err != nil {
@@ -68,7 +68,7 @@ func TestWithdrawInAChain(t *testing.T) {
 	}
 	var opponents []string
 	s := holding{&subject{hook: abi.PreCreateContainer}, "10-first"}
-	chain := plugin.NewChain(observer, v2{},
+	chain := plugin.NewChain(observer, 2,
 		member("10-first", func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
 			_, err := adj.Withdraw(abi.Container, 0, "cpu.idle")
 			_, again := adj.Withdraw(abi.Container, 0, "cpu.idle")

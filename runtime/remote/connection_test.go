@@ -63,12 +63,12 @@ func TestHungServer(t *testing.T) {
 	}})
 	deadline, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := p.Call(deadline, nil, newEvent(abi.PreCreateContainer), plugin.NewAdjustment(abi.PreCreateContainer, nil)); !errors.Is(err, context.DeadlineExceeded) {
+	if err := p.Call(deadline, nil, newEvent(abi.PreCreateContainer), plugin.NewAdjustment(abi.PreCreateContainer, 0)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
-	if err := p.Call(gone, nil, newEvent(abi.PreCreateContainer), plugin.NewAdjustment(abi.PreCreateContainer, nil)); !errors.Is(err, context.Canceled) {
+	if err := p.Call(gone, nil, newEvent(abi.PreCreateContainer), plugin.NewAdjustment(abi.PreCreateContainer, 0)); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -83,7 +83,7 @@ func TestSilentServer(t *testing.T) {
 	defer listener.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if err := connect(t, socket, nil).Call(ctx, nil, newEvent(abi.PreCreateContainer), plugin.NewAdjustment(abi.PreCreateContainer, nil)); !errors.Is(err, context.DeadlineExceeded) {
+	if err := connect(t, socket, nil).Call(ctx, nil, newEvent(abi.PreCreateContainer), plugin.NewAdjustment(abi.PreCreateContainer, 0)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -93,7 +93,7 @@ func TestAbsentServer(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "hook.sock")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	err := connect(t, socket, nil).Call(ctx, nil, newEvent(abi.PreCreateContainer), plugin.NewAdjustment(abi.PreCreateContainer, nil))
+	err := connect(t, socket, nil).Call(ctx, nil, newEvent(abi.PreCreateContainer), plugin.NewAdjustment(abi.PreCreateContainer, 0))
 	if !errors.Is(err, plugin.ErrAway) || ctx.Err() != nil || !strings.Contains(err.Error(), "no such file or directory") {
 		t.Errorf("error %v", err)
 	}
@@ -177,7 +177,7 @@ func TestHammer(t *testing.T) {
 		callers.Go(func() {
 			for done.Err() == nil {
 				ev := newEvent(abi.PreCreateContainer)
-				adj := plugin.NewAdjustment(ev.hook, files{})
+				adj := plugin.NewAdjustment(ev.hook, 2)
 				switch err := p.Call(t.Context(), nil, ev, adj); {
 				case err != nil:
 					failed.Add(1)
@@ -209,7 +209,7 @@ func chain(t *testing.T, ev *event, members ...plugin.Member) ([]plugin.Owned, e
 		members[i].Hooks, members[i].Capabilities = abi.HookSetOf(ev.hook), abi.AllCapabilities
 	}
 	log := slogsink.New(slog.New(slog.NewTextHandler(io.Discard, nil)))
-	return plugin.NewChain(log, files{}, members...).Dispatch(t.Context(), nil, ev)
+	return plugin.NewChain(log, 2, members...).Dispatch(t.Context(), nil, ev)
 }
 
 // TestChain wants two servers in one chain: the second is sent what the first

@@ -141,7 +141,7 @@ func newProxy(p *remote.Plugin) *proxy {
 	member := plugin.Member{ID: "koordlet", Plugin: p, Policy: plugin.Fail, Hooks: remote.Hooks(), Capabilities: abi.AllCapabilities}
 	return &proxy{intercept.Router(intercept.Options{
 		Enforcer: enforce.Enforcer{Observer: log, Store: pods.NewStore(), Node: &crifield.Node{CgroupVersion: 2}, Queue: workqueue.New(), Ledger: enforce.NewLedger()},
-		Chain:    plugin.NewChain(log, files{}, member), Keep: func() func() { return func() {} },
+		Chain:    plugin.NewChain(log, 2, member), Keep: func() func() { return func() {} },
 	})}
 }
 

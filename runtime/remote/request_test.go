@@ -132,7 +132,7 @@ func TestMetadata(t *testing.T) {
 	}})
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "secret")
 	ev := newEvent(abi.PreRunPodSandbox)
-	if err := p.Call(ctx, nil, ev, plugin.NewAdjustment(ev.hook, files{})); err != nil {
+	if err := p.Call(ctx, nil, ev, plugin.NewAdjustment(ev.hook, 2)); err != nil {
 		t.Fatal(err)
 	}
 	if a := got.Get(":authority"); len(a) != 1 || a[0] != "localhost" {

@@ -115,15 +115,10 @@ func plugged(t testing.TB, s hookServer) *remote.Plugin {
 	return connect(t, socket, nil)
 }
 
-// files is a node with cgroup v2.
-type files struct{}
-
-func (files) Version() int { return 2 }
-
 // ask calls the plugin about ev and returns what it wants changed.
 func ask(t testing.TB, p plugin.Plugin, ev plugin.Event) ([]plugin.Change, error) {
 	t.Helper()
-	adj := plugin.NewAdjustment(ev.Hook(), files{})
+	adj := plugin.NewAdjustment(ev.Hook(), 2)
 	err := p.Call(t.Context(), nil, ev, adj)
 	return adj.Changes(), err
 }

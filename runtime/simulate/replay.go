@@ -52,16 +52,12 @@ type Replay struct {
 	header *recording.Header
 	plugin plugin.Plugin
 	member plugin.Member
-	files  plugin.Files
 	now    *answers // of the call that is played
 }
 
 // OpenReplay loads the plugin as the recorded one was. The error is of type *LoadError if it is the plugin's.
 func OpenReplay(header *recording.Header, o ReplayOptions) (*Replay, error) {
 	p := &Replay{header: header}
-	if header.Node.CgroupVersion > 0 {
-		p.files = cgroupVersion(header.Node.CgroupVersion)
-	}
 	events := &observe.Recorder{}
 	load := LoadOptions{
 		Config: o.Config, Granted: header.Granted() | o.Grant, Observer: events, KV: plugin.NewKV(), Metrics: plugin.NewMetrics(),
@@ -87,11 +83,6 @@ func OpenReplay(header *recording.Header, o ReplayOptions) (*Replay, error) {
 	p.member = plugin.Member{ID: header.Plugin, Plugin: p.plugin, Capabilities: rights.Has(), Rights: rights}
 	return p, nil
 }
-
-// cgroupVersion is the recorded node's.
-type cgroupVersion int
-
-func (v cgroupVersion) Version() int { return int(v) }
 
 // Close closes the plugin.
 func (p *Replay) Close(ctx context.Context) error { return p.plugin.Close(ctx) }
@@ -129,7 +120,7 @@ func (p *Replay) Play(ctx context.Context, c *recording.Call) (Played, error) {
 	p.now = newAnswers(p.header, c, p.member.Capabilities)
 	if manifest := p.plugin.Manifest(); manifest.HookSet().Has(c.Hook) {
 		ev := playedEvent{call: c}
-		adj := p.member.NewAdjustment(ev, p.files)
+		adj := p.member.NewAdjustment(ev, p.header.Node.CgroupVersion)
 		start := time.Now()
 		err := p.plugin.Call(ctx, nil, ev, adj)
 		res.Took = time.Since(start)

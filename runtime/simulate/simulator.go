@@ -198,7 +198,6 @@ func (s *Simulator) join(o Options) error {
 
 // connect makes the routes of the plugin, and of the one before it.
 func (s *Simulator) connect() (err error) {
-	var files plugin.Files
 	s.options = intercept.Options{
 		Enforcer: enforce.Enforcer{
 			Observer: s.loaded.Observer, Store: s.store, Backend: s.backend,
@@ -206,11 +205,11 @@ func (s *Simulator) connect() (err error) {
 		},
 		Keep: func() func() { return func() {} }, ShowSecrets: s.shown, Images: pods.NewImages(images(s.event.Digests)),
 		NewChain: func(members ...plugin.Member) *plugin.Chain {
-			return plugin.NewChain(s.loaded.Observer, files, members...)
+			return plugin.NewChain(s.loaded.Observer, s.event.Node.CgroupVersion, members...)
 		},
 	}
 	if s.tree != nil {
-		s.options.Cgroups, files = s.tree.fs, s.tree.fs
+		s.options.Cgroups = s.tree.fs
 	}
 	if s.held != nil { // what it wanted at the end of the events before; nothing of it is written yet, and the event finds files as it says
 		s.held.Wishes(func(id enforce.ID, t enforce.Target, w enforce.Wish) {

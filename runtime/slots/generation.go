@@ -68,14 +68,12 @@ func (c *generations) generation(members []loader.Member) *generation {
 // options are what these members' calls are intercepted with, but for the chain. All plugins
 // of one call together have at least the longest timeout of one of them.
 func (c *generations) options(members []loader.Member) intercept.Options {
-	var files plugin.Files // nil without cgroups, which a nil *cgroup.FS is not
-	if c.reconciler.Cgroups != nil {
-		files = c.reconciler.Cgroups
-	}
 	o := intercept.Options{
 		Enforcer: *c.reconciler.Enforcer(), Images: c.reconciler.Images,
 		CallTime: intercept.DefaultCallTime, Lost: func() { c.reconciler.Missed(false) },
-		NewChain: func(chain ...plugin.Member) *plugin.Chain { return plugin.NewChain(c.observer, files, chain...) },
+		NewChain: func(chain ...plugin.Member) *plugin.Chain {
+			return plugin.NewChain(c.observer, c.reconciler.Cgroups.Version(), chain...)
+		},
 	}
 	if len(members) > 0 {
 		o.Generations = make(map[string]string, len(members))
@@ -97,7 +95,7 @@ func (c *generations) options(members []loader.Member) intercept.Options {
 		}
 	}
 	if always != nil {
-		o.AfterFailure = plugin.NewChain(c.observer, nil, always...)
+		o.AfterFailure = plugin.NewChain(c.observer, 0, always...)
 	}
 	return o
 }

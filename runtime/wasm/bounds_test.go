@@ -171,7 +171,7 @@ func TestWrappedContext(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer p.pool.Put(g)
-		adj := plugin.NewAdjustment(abi.PreCreateContainer, v2{})
+		adj := plugin.NewAdjustment(abi.PreCreateContainer, 2)
 		c := g.newCall(t.Context(), abi.ExportHook, nil, newEvent(), adj)
 		c.meter.begin()
 		stack := []uint64{uint64(abi.PreCreateContainer)}

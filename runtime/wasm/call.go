@@ -67,7 +67,7 @@ func (g *guest) newCall(ctx context.Context, export string, budget *plugin.Budge
 	c.output.budget = maxOutput
 	if ev == nil {
 		c.meter.allowance, c.meter.start = g.of.options.start(), time.Now()
-		c.event, c.adj, c.time = plugin.NoEvent{}, plugin.NewAdjustment(0, nil), time.Unix(0, 0)
+		c.event, c.adj, c.time = plugin.NoEvent{}, plugin.NewAdjustment(0, 0), time.Unix(0, 0)
 	} else {
 		c.time = ev.Time()
 		hook, m := ev.Hook(), &c.meter

@@ -18,7 +18,7 @@ func within(t testing.TB, limit time.Duration, f func(context.Context, *plugin.B
 		called = true
 		return f(ctx, budget, ev, adj)
 	}}
-	chain := plugin.NewChain(observe.Discard(), v2{},
+	chain := plugin.NewChain(observe.Discard(), 2,
 		plugin.Member{ID: "10-p", Plugin: p, Metered: true, Policy: plugin.Fail, Hooks: abi.HookSetOf(abi.PreCreateContainer), Capabilities: abi.AllCapabilities})
 	if _, err := chain.Dispatch(t.Context(), plugin.NewBudget(limit), newEvent()); err != nil || !called {
 		t.Errorf("called %v: %v", called, err)

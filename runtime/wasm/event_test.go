@@ -216,11 +216,6 @@ func (e *testEvent) Exempt() bool { return false }
 
 func (e *testEvent) About() observe.Object { return observe.Object{Namespace: "prod", Pod: "web-0"} }
 
-// v2 is a node that takes every cgroup file but cpu.max.
-type v2 struct{}
-
-func (v2) Version() int { return 2 }
-
 // record is what was logged. It is safe for concurrent use.
 type record struct {
 	mu sync.Mutex
@@ -294,7 +289,7 @@ func load(t testing.TB, e *Engine, name string, o PluginOptions) plugin.Plugin {
 
 // callPlugin calls a plugin about ev and returns what it wants changed.
 func callPlugin(ctx context.Context, p plugin.Plugin, ev plugin.Event) ([]plugin.Change, error) {
-	adj := plugin.NewAdjustment(ev.Hook(), v2{})
+	adj := plugin.NewAdjustment(ev.Hook(), 2)
 	err := p.Call(ctx, nil, ev, adj)
 	return adj.Changes(), err
 }

@@ -101,7 +101,7 @@ func (p *timed) call(ctx context.Context, b *testing.B, ev *testEvent) {
 	}
 	defer p.giveBack(g)
 	g.restoreImage()
-	c := g.newCall(ctx, abi.ExportHook, nil, ev, plugin.NewAdjustment(ev.Hook(), v2{}))
+	c := g.newCall(ctx, abi.ExportHook, nil, ev, plugin.NewAdjustment(ev.Hook(), 2))
 	start := time.Now()
 	if _, err := g.enter(ctx, c, g.hook, uint64(ev.Hook())); err != nil {
 		b.Fatal(err)
@@ -170,7 +170,7 @@ func BenchmarkEmpty(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	f, stack, adj := m.ExportedFunction(abi.ExportHook), []uint64{0}, plugin.NewAdjustment(ev.Hook(), v2{})
+	f, stack, adj := m.ExportedFunction(abi.ExportHook), []uint64{0}, plugin.NewAdjustment(ev.Hook(), 2)
 	ours, theirs := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
 	const calls = 100
 	b.ReportAllocs()

@@ -186,7 +186,7 @@ func TestChain(t *testing.T) {
 	for _, policy := range []plugin.FailurePolicy{plugin.Ignore, plugin.Fail} {
 		t.Run(policy.String(), func(t *testing.T) {
 			var logged record
-			chain := plugin.NewChain(logged.logger(), v2{},
+			chain := plugin.NewChain(logged.logger(), 2,
 				plugin.Member{ID: "10-quota", Plugin: first, Policy: plugin.Fail, Hooks: hooks, Capabilities: abi.AllCapabilities},
 				plugin.Member{ID: "20-patient", Plugin: third, Policy: policy, Hooks: hooks, Capabilities: abi.AllCapabilities},
 				plugin.Member{ID: "30-conflict", Plugin: second, Policy: policy, Hooks: hooks, Capabilities: abi.AllCapabilities})
@@ -221,7 +221,7 @@ func TestMemoryLimit(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer g.close()
-			_, err = g.enter(t.Context(), g.newCall(t.Context(), "", nil, newEvent(), plugin.NewAdjustment(3, nil)), g.hook, 3)
+			_, err = g.enter(t.Context(), g.newCall(t.Context(), "", nil, newEvent(), plugin.NewAdjustment(3, 0)), g.hook, 3)
 			wantError(t, err, "out_of_memory")
 			if got := g.instance.Memory().Size(); got != pages<<16 {
 				t.Errorf("it got %d bytes, want %d pages", got, pages)

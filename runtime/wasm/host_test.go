@@ -78,7 +78,7 @@ func newCallerOf(t *testing.T, e *Engine, ev plugin.Event, o PluginOptions) *cal
 	t.Cleanup(g.close)
 	var adj *plugin.Adjustment
 	if ev != nil {
-		adj = (&plugin.Member{Capabilities: abi.AllCapabilities}).NewAdjustment(ev, v2{})
+		adj = (&plugin.Member{Capabilities: abi.AllCapabilities}).NewAdjustment(ev, 2)
 	}
 	made := g.newCall(t.Context(), "test", nil, ev, adj)
 	made.meter.begin()

@@ -66,7 +66,7 @@ func TestMarksAreSeen(t *testing.T) {
 	p := load(t, newEngine(t, Options{}), "remember", PluginOptions{Instances: 1}).(*guests)
 	g := theInstance(t, p)
 	for _, want := range []string{"000000", "111111"} {
-		adj := plugin.NewAdjustment(abi.PreCreateContainer, nil)
+		adj := plugin.NewAdjustment(abi.PreCreateContainer, 0)
 		if _, err := g.enter(t.Context(), g.newCall(t.Context(), "", nil, asking(""), adj), g.hook, uint64(abi.PreCreateContainer)); err != nil {
 			t.Fatal(err)
 		}
@@ -299,7 +299,7 @@ func BenchmarkReset(b *testing.B) {
 			defer p.pool.Put(g)
 			spent, least := time.Duration(0), time.Duration(math.MaxInt64)
 			for b.Loop() {
-				c := g.newCall(b.Context(), abi.ExportHook, nil, newEvent(), plugin.NewAdjustment(abi.PreCreateContainer, v2{}))
+				c := g.newCall(b.Context(), abi.ExportHook, nil, newEvent(), plugin.NewAdjustment(abi.PreCreateContainer, 2))
 				if _, err := g.enter(b.Context(), c, g.hook, uint64(abi.PreCreateContainer)); err != nil {
 					b.Fatal(err)
 				}

@@ -116,7 +116,7 @@ func TestFuelIsExact(t *testing.T) {
 		used := map[int64]int64{} // by the fuel that there was
 		with := func(fuel int64) error {
 			ev := newEvent()
-			adj := plugin.NewAdjustment(ev.Hook(), v2{})
+			adj := plugin.NewAdjustment(ev.Hook(), 2)
 			err := load(t, e, "repeat", PluginOptions{Set: abi.Limits{Fuel: fuel}, Config: []byte("now")}).Call(t.Context(), nil, ev, adj)
 			var calls int64
 			if used[fuel], calls = adj.Used(); err == nil && calls != 900 {

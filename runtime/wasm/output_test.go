@@ -14,7 +14,7 @@ func newOutput(t *testing.T, log *record) *call {
 	ev.maps[slot{abi.Container, abi.ContainerEnv}]["PASSWORD"] = secret
 	return &call{
 		of: &guests{options: PluginOptions{Observer: log.logger()}}, event: ev, output: output{budget: maxOutput},
-		adj: (&plugin.Member{Capabilities: abi.CapabilitySetOf(abi.Env)}).NewAdjustment(ev, nil),
+		adj: (&plugin.Member{Capabilities: abi.CapabilitySetOf(abi.Env)}).NewAdjustment(ev, 0),
 	}
 }
 

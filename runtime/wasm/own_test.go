@@ -164,7 +164,7 @@ func TestBoundsOfGuests(t *testing.T) {
 		ev.maps[slot{first, abi.ContainerAnnotations}] = map[string]string{"a": "b"}
 		ev.lists[slot{first, abi.ContainerArgs}] = []string{"x"}
 		c, all := newCaller(t, ev, PluginOptions{Granted: has}), has.Has(abi.StoreReadAll)
-		c.c.adj = (&plugin.Member{Capabilities: has, Bounds: plugin.BoundsOf(abi.Match{Namespaces: []string{"test"}})}).NewAdjustment(ev, v2{})
+		c.c.adj = (&plugin.Member{Capabilities: has, Bounds: plugin.BoundsOf(abi.Match{Namespaces: []string{"test"}})}).NewAdjustment(ev, 2)
 		for _, ask := range [][]any{
 			{"get", first, abi.ContainerName, buffer, 0x800}, {"get_i64", first, abi.Resources + abi.CPUQuota, buffer},
 			{"map_get", first, abi.ContainerAnnotations, "a", buffer, 0x800}, {"map_dump", first, abi.ContainerAnnotations, buffer, 0x800},

@@ -48,7 +48,7 @@ func TestFailureHasTheHostsReason(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newCaller(t, ev, PluginOptions{Granted: granted})
-			adj := (&plugin.Member{Capabilities: granted, Rights: rights}).NewAdjustment(ev, v2{})
+			adj := (&plugin.Member{Capabilities: granted, Rights: rights}).NewAdjustment(ev, 2)
 			c.c.adj = adj
 			c.wantErrno(tt.errno, tt.call, tt.args...)
 			c.c.reason = "it did not work"

@@ -77,7 +77,7 @@ func (p repeated) Call(ctx context.Context, _ *plugin.Budget, ev plugin.Event, _
 	ctx = context.WithoutCancel(ctx)
 	p.b.ReportAllocs()
 	for p.b.Loop() {
-		if err := p.Plugin.Call(ctx, nil, ev, plugin.NewAdjustment(ev.Hook(), nil)); err != nil {
+		if err := p.Plugin.Call(ctx, nil, ev, plugin.NewAdjustment(ev.Hook(), 0)); err != nil {
 			p.b.Fatal(err)
 		}
 	}
