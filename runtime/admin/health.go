@@ -19,31 +19,29 @@ const healthTime = 3 * time.Second
 //	GET /readyz     200 if calls get what they are to get, else 503 and each reason in a line
 //	GET /metrics    text that Prometheus reads
 func (s *Sources) addPublic(mux *http.ServeMux) {
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), healthTime)
-		defer cancel()
-		var reasons []string
+	mux.HandleFunc("GET /healthz", probe(func(ctx context.Context) []string {
 		if err := s.Healthy(ctx); err != nil {
-			reasons = []string{err.Error()}
+			return []string{err.Error()}
 		}
-		report(w, reasons)
-	})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), healthTime)
-		defer cancel()
-		report(w, s.NotReady(ctx))
-	})
+		return nil
+	}))
+	mux.HandleFunc("GET /readyz", probe(s.NotReady))
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) { s.Metrics.ServeHTTP(w, r) })
 }
 
-// report answers with the reasons, or with ok if there are none.
-func report(w http.ResponseWriter, reasons []string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if len(reasons) == 0 {
-		reasons = []string{"ok"}
-	} else {
-		w.WriteHeader(http.StatusServiceUnavailable)
+// probe answers with the reasons that a check returns, or with ok if there are none.
+func probe(check func(context.Context) (reasons []string)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), healthTime)
+		defer cancel()
+		reasons := check(ctx)
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if len(reasons) == 0 {
+			reasons = []string{"ok"}
+		} else {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		fmt.Fprintln(w, strings.Join(reasons, "\n"))
 	}
-	fmt.Fprintln(w, strings.Join(reasons, "\n"))
 }

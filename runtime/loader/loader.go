@@ -23,17 +23,9 @@ import (
 
 // Loader makes plugins of descriptions, and members of plugins. It does not change, and is safe for concurrent use.
 type Loader struct {
-	observer  observe.Observer
-	noBreaker bool
-	uncalled  abi.HookSet
-
-	engine   *wasm.Engine
-	features []abi.Feature    // of the node
-	max      abi.Limits       // that a manifest may ask for
-	logger   observe.Observer // of modules; nil: the engine's
-
-	skip   abi.Match // rules out the pods about which no hook server is asked
-	compat bool      // hook servers are treated as koord-runtime-proxy did
+	options Options
+	logger  observe.Observer // of modules; nil: the engine's
+	skip    abi.Match        // rules out the pods about which no hook server is asked
 }
 
 // Options are what a Loader goes by.
@@ -49,8 +41,8 @@ type Options struct {
 // Shadows returns a Loader of shadows of plugins.
 func (l *Loader) Shadows() *Loader {
 	of := *l
-	of.observer = plugin.ShadowObserver(l.observer)
-	of.logger = of.observer // hook servers have no shadow
+	of.options.Observer = plugin.ShadowObserver(l.options.Observer)
+	of.logger = of.options.Observer // hook servers have no shadow
 	return &of
 }
 
@@ -61,10 +53,7 @@ func (l *Loader) Shadow(d registry.Description, have *Loaded, outcomes observe.O
 
 // New returns a Loader. The caller closes the engine, after every plugin.
 func New(o Options) *Loader {
-	l := &Loader{
-		observer: o.Observer, noBreaker: o.NoBreaker, uncalled: o.Uncalled,
-		engine: o.Engine, features: o.Features, max: o.Config.MaxLimits(), compat: o.Config.KoordCompat,
-	}
+	l := &Loader{options: o}
 	if key, value, ok := strings.Cut(o.Config.SkipLabel, "="); ok {
 		l.skip.Labels = map[string]string{key: "!" + value}
 	}
@@ -98,12 +87,12 @@ func (l *Loader) configure(m *Member, d registry.Description) {
 		m.Metered = true // a guest's engine has its own way to stop it
 		m.Rights = d.Rights(manifest)
 		m.Capabilities = m.Rights.Has()
-		hold, _, _ := l.engine.Limits(l.moduleOptions(d), manifest.Limits)
+		hold, _, _ := l.options.Engine.Limits(l.moduleOptions(d), manifest.Limits)
 		m.Time = time.Duration(hold.TimeMS) * time.Millisecond
 		return
 	}
 	m.Match = m.Match.And(m.Hooks, l.skip)
-	m.Always = l.compat
+	m.Always = l.options.Config.KoordCompat
 	m.Capabilities = abi.AllCapabilities // as before there were any
 	m.KeepsPodLimits = true
 	m.Timeout = cmp.Or(d.Timeout, remoteTimeout)
@@ -113,26 +102,27 @@ func (l *Loader) configure(m *Member, d registry.Description) {
 // moduleOptions are a module's by its description.
 func (l *Loader) moduleOptions(d registry.Description) wasm.PluginOptions {
 	return wasm.PluginOptions{
-		Config: d.Config, Interpret: d.Interpret, Granted: d.Granted(), State: d.State, Features: l.features, Observer: l.logger,
-		Set: d.Limits, Timeout: d.Timeout, TickTimeout: d.TickTimeout, Max: l.max,
+		Config: d.Config, Interpret: d.Interpret, Granted: d.Granted(), State: d.State, Features: l.options.Features, Observer: l.logger,
+		Set: d.Limits, Timeout: d.Timeout, TickTimeout: d.TickTimeout, Max: l.options.Config.MaxLimits(),
 	}
 }
 
 // Open makes a plugin, which the caller releases. With compiled, it is wasm.ErrNotCompiled if that would take the time of
 // compiling. No file can end the process: a panic is that plugin's error.
 func (l *Loader) Open(ctx context.Context, d registry.Description, k Persistent, compiled bool) (_ *Loaded, err error) {
+	observer := l.options.Observer
 	defer func() {
 		if r := recover(); r != nil {
-			l.observer.Observe(ctx, &observe.Panicked{During: "loading a plugin", Plugin: d.ID, Panic: fmt.Sprint(r), Stack: string(debug.Stack())})
+			observer.Observe(ctx, &observe.Panicked{During: "loading a plugin", Plugin: d.ID, Panic: fmt.Sprint(r), Stack: string(debug.Stack())})
 			err = fmt.Errorf("loading plugin %s: panic: %v", d.ID, r)
 		}
 	}()
 	have := new(Loaded)
-	if !l.noBreaker {
-		have.breaker = plugin.NewBreaker(l.observer, d.ID, nil)
+	if !l.options.NoBreaker {
+		have.breaker = plugin.NewBreaker(observer, d.ID, nil)
 	}
 	if d.IsHookServer() {
-		o := remote.Options{ID: d.ID, Endpoint: d.Endpoint, Hooks: d.Hooks, ClearUnset: l.compat, Observer: l.observer}
+		o := remote.Options{ID: d.ID, Endpoint: d.Endpoint, Hooks: d.Hooks, ClearUnset: l.options.Config.KoordCompat, Observer: observer}
 		if have.breaker != nil { // a server that is started anew has nothing to do with the faults of the one before
 			o.Returned = func() { have.breaker.Reset(context.Background()) }
 		}
@@ -146,17 +136,17 @@ func (l *Loader) Open(ctx context.Context, d registry.Description, k Persistent,
 		}
 		options := l.moduleOptions(d)
 		options.KV, options.Metrics, options.Compiled = k.Values, k.Metrics, compiled
-		if have.Plugin, err = l.engine.Load(ctx, d.ID, module, options); err != nil {
+		if have.Plugin, err = l.options.Engine.Load(ctx, d.ID, module, options); err != nil {
 			return nil, err
 		}
 	}
 	have.RefCounted = NewRefCounted(func() {
 		ctx := context.Background()
 		if err := have.Close(ctx); err != nil {
-			l.observer.Observe(ctx, &observe.CloseFailed{Plugin: d.ID, Err: err})
+			observer.Observe(ctx, &observe.CloseFailed{Plugin: d.ID, Err: err})
 			return
 		}
-		l.observer.Observe(ctx, &observe.PluginClosed{Plugin: d.ID})
+		observer.Observe(ctx, &observe.PluginClosed{Plugin: d.ID})
 	})
 	return have, nil
 }
@@ -173,7 +163,7 @@ func (l *Loader) Member(d registry.Description, have *Loaded, synchronized *inte
 		ID: d.ID, Plugin: have, Policy: d.Policy, Hooks: hooks, Breaker: have.breaker, Bounds: plugin.BoundsOf(d.Match),
 	}}
 	if d.DryRun {
-		m.Plugin = plugin.DryRun(have, d.ID, l.observer)
+		m.Plugin = plugin.DryRun(have, d.ID, l.options.Observer)
 	}
 	m.Match = matches(d, manifest, hooks)
 	l.configure(&m, d)

@@ -31,7 +31,7 @@ func (l *Loader) Warnings(d registry.Description, manifest abi.Manifest) (warnin
 	if d.HooksNamed {
 		hooks &= d.Hooks
 	}
-	if never := hooks & l.uncalled; never != 0 {
+	if never := hooks & l.options.Uncalled; never != 0 {
 		warnings = append(warnings, &observe.HooksNotInDocker{Plugin: d.ID, Hooks: never.Names()})
 	}
 	for _, wanted := range manifest.Hooks {

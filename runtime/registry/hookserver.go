@@ -24,7 +24,18 @@ func (s source) readJSON(path string, f files) (d Description, registers bool, p
 	}
 	from.ID, from.File = id(path), path
 	if from.Module != "" {
-		return from.readNamed(err, f), true, nil
+		if err == nil {
+			err = errors.Join(f.trusted(path), from.checkModule(from.Module))
+		}
+		from.Hooks, _ = hookSet(from.hooks)
+		from.Endpoint = ""
+		switch {
+		case err != nil:
+			from.Disabled, from.Problem = false, &fileError{path, err}
+		case !from.find(from.modulePath(), path, f.sum):
+			from.Problem = &fileError{path, fmt.Errorf("wasm-module: there is no %s beside it", plugin.Name(from.Module))}
+		}
+		return from.Description, true, nil
 	}
 	from.HooksNamed = true
 	from.Hooks, from.UnknownHooks = hookSet(from.hooks)

@@ -52,22 +52,6 @@ func (f files) readBeside(module string) (s settings) {
 	return s
 }
 
-// readNamed makes s, of a JSON file that names a module, the description of that module.
-func (s *settings) readNamed(err error, f files) Description {
-	if err == nil {
-		err = errors.Join(f.trusted(s.File), s.checkModule(s.Module))
-	}
-	s.Hooks, _ = hookSet(s.hooks)
-	s.Endpoint = ""
-	switch {
-	case err != nil:
-		s.Disabled, s.Problem = false, &fileError{s.File, err}
-	case !s.find(s.modulePath(), s.File, f.sum):
-		s.Problem = &fileError{s.File, fmt.Errorf("wasm-module: there is no %s beside it", plugin.Name(s.Module))}
-	}
-	return s.Description
-}
-
 // checkModule refuses what means nothing for a module.
 func (s *settings) checkModule(module string) error {
 	_, wrong := hookSet(s.hooks)

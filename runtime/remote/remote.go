@@ -33,11 +33,9 @@ type Options struct {
 
 // Plugin is a hook server as a plugin.
 type Plugin struct {
-	observer observe.Observer
-	endpoint string
+	options  Options
 	manifest abi.Manifest
 	conn     *grpc.ClientConn
-	clear    bool      // Options.ClearUnset
 	withheld sync.Once // an event says once that an entry is not sent
 	watching sync.WaitGroup
 }
@@ -51,13 +49,8 @@ func New(o Options) (*Plugin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hook server %s: %w", o.Endpoint, err)
 	}
-	p := &Plugin{
-		observer: o.Observer,
-		endpoint: o.Endpoint,
-		clear:    o.ClearUnset,
-		manifest: abi.Manifest{Name: o.ID, Description: "hook server at " + plugin.Name(o.Endpoint), Hooks: abi.ManifestHooks(o.Hooks & Hooks())},
-		conn:     conn,
-	}
+	about := abi.Manifest{Name: o.ID, Description: "hook server at " + plugin.Name(o.Endpoint), Hooks: abi.ManifestHooks(o.Hooks & Hooks())}
+	p := &Plugin{options: o, manifest: about, conn: conn}
 	if o.Returned != nil {
 		p.watching.Go(func() { p.watch(o.Returned) })
 	}
@@ -90,7 +83,7 @@ func (p *Plugin) Close(context.Context) error {
 	err := p.conn.Close()
 	p.watching.Wait()
 	if err != nil {
-		return fmt.Errorf("closing the connection to hook server %s: %w", p.endpoint, err)
+		return fmt.Errorf("closing the connection to hook server %s: %w", p.options.Endpoint, err)
 	}
 	return nil
 }
@@ -130,11 +123,11 @@ func (p *Plugin) fault(ctx context.Context, adj *plugin.Adjustment, err error) e
 		cause = context.DeadlineExceeded // the server's clock was first
 	}
 	if cause != nil {
-		return fmt.Errorf("hook server %s: %w", p.endpoint, cause)
+		return fmt.Errorf("hook server %s: %w", p.options.Endpoint, cause)
 	}
 	said := adj.Sanitize(s.Message(), maxWords)
 	if s.Code() == codes.Unavailable && p.conn.GetState() != connectivity.Ready {
-		return fmt.Errorf("hook server %s: %w: %s", p.endpoint, plugin.ErrAway, said)
+		return fmt.Errorf("hook server %s: %w: %s", p.options.Endpoint, plugin.ErrAway, said)
 	}
-	return fmt.Errorf("hook server %s: %s: %s", p.endpoint, s.Code(), said)
+	return fmt.Errorf("hook server %s: %s: %s", p.options.Endpoint, s.Code(), said)
 }

@@ -91,7 +91,7 @@ func (p *Plugin) canSend(ev plugin.Event, o abi.Object, f abi.Field, key, value 
 	}
 	p.withheld.Do(func() {
 		info, _ := abi.FieldOf(o, f)
-		p.observer.Observe(context.Background(), &observe.EntryNotSent{
+		p.options.Observer.Observe(context.Background(), &observe.EntryNotSent{
 			Plugin: p.manifest.Name, Object: observe.ObjectOf(ev), Field: o.String() + "." + info.Name, Key: key,
 		})
 	})

@@ -30,7 +30,7 @@ func (p *Plugin) containerChanges(
 	d.entries(abi.Container, abi.ContainerAnnotations, sent.GetContainerAnnotations(), got.GetContainerAnnotations())
 	if r := got.GetContainerResources(); r != nil {
 		was, is := containerWith(sent.GetContainerResources()), containerWith(r)
-		d.resources(was, is, p.clear || echoes(was, is))
+		d.resources(was, is, p.options.ClearUnset || echoes(was, is))
 	}
 	d.cgroupParent(sent.GetPodCgroupParent(), got.GetPodCgroupParent())
 	if had, has := sent.GetContainerEnvs(), got.GetContainerEnvs(); len(has) > 0 {
