@@ -77,13 +77,8 @@ func (b *Breaker) Status() BreakerStatus {
 }
 
 // OpenError says that a plugin was not called because its breaker is open.
-type OpenError struct {
-	Faults int       // in a row
-	Last   error     // the last of them
-	Until  time.Time // when the plugin is tried again; passed if a try is under way
-}
+type OpenError struct{ BreakerStatus }
 
-// Error says why the breaker is open and until when.
 func (e *OpenError) Error() string {
 	last, _, _ := strings.Cut(e.Last.Error(), "\n") // a panic has its stack below
 	return fmt.Sprintf("not called until %s: its breaker is open after %d faults in a row, the last: %s",
@@ -142,7 +137,7 @@ func (b *Breaker) enter() (period uint64, err error) {
 		return b.period, nil
 	}
 	if b.status.State == HalfOpen || b.now().Before(b.status.Until) {
-		return 0, &OpenError{b.status.Faults, b.status.Last, b.status.Until}
+		return 0, &OpenError{b.status}
 	}
 	b.change(HalfOpen)
 	return b.period, nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -75,12 +76,10 @@ func (t *Trials) Begin(ctx context.Context) {
 		return
 	}
 	for id, one := range saved.Trials {
-		if one != nil {
-			t.all[id] = one
+		if one == nil {
+			continue
 		}
-	}
-	for id, one := range t.all {
-		if !one.Open() {
+		if t.all[id] = one; !one.Open() {
 			continue
 		}
 		one.Starts++
@@ -122,12 +121,9 @@ func (t *Trials) Found(ctx context.Context, list registry.List, terms func(regis
 		}
 	}
 	if list.Complete {
-		for id := range t.all {
-			if !there[id] {
-				delete(t.all, id)
-				changed = true
-			}
-		}
+		n := len(t.all)
+		maps.DeleteFunc(t.all, func(id string, _ *Trial) bool { return !there[id] })
+		changed = changed || len(t.all) < n
 	}
 	t.mu.Unlock()
 	if changed {

@@ -52,26 +52,20 @@ func Writes(q *plugin.Question) bool {
 // hide leaves out what is of the environment or lastApplied, and requests as a whole.
 func (a *Asked) hide(env bool) {
 	q := &a.Question
-	secret := q.Kind == abi.Container && len(q.Args) > 1 && abi.Field(q.Args[1].Number) == abi.ContainerEnv
-	switch q.Function.Name {
+	name := q.Function.Name
+	keyed := slices.Contains([]string{"map_get", "map_set", "map_del", "withdraw"}, name)
+	applied, ofMap := keyed && q.Args[2].Text == lastApplied, keyed || name == "map_dump"
+	variable := ofMap && q.Kind == abi.Container && abi.Field(q.Args[1].Number) == abi.ContainerEnv
+	if name != "cri_raw" && !applied && !variable {
+		return
+	}
+	q.Args = slices.Clone(q.Args)
+	env = env || applied // its name is no secret
+	switch name {
 	case "cri_raw":
 		a.Hidden = q.Data != nil
 		q.Data = nil
 		return
-	case "map_get", "map_set", "map_del", "withdraw":
-		secret = secret || q.Args[2].Text == lastApplied
-	case "map_dump":
-	default:
-		secret = false
-	}
-	if !secret {
-		return
-	}
-	q.Args = slices.Clone(q.Args)
-	if len(q.Args) > 2 && q.Args[2].Text == lastApplied {
-		env = true // its name is no secret
-	}
-	switch q.Function.Name {
 	case "map_dump":
 		a.Hidden = q.Data != nil
 		entries := string(q.Data)
