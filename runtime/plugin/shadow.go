@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -169,7 +170,10 @@ func (d *shadowed) compare(ctx context.Context, twin *Adjustment, err error) {
 		}
 	}
 	hook, about := d.subject.Hook(), d.subject.About()
-	call := ShadowCall{Time: d.subject.Time(), Hook: hook.String(), Object: nameOf(about), Outcome: observe.ShadowSame}
+	call := ShadowCall{Time: d.subject.Time(), Hook: hook.String(), Object: about.Image, Outcome: observe.ShadowSame}
+	if about.Pod != "" {
+		call.Object = strings.TrimSuffix(about.Namespace+"/"+about.Pod+"/"+about.Container, "/")
+	}
 	switch refused := errors.As(d.err, new(*Rejection)); {
 	case d.err != nil && !refused:
 		call.Outcome = observe.ShadowFailed
@@ -186,17 +190,6 @@ func (d *shadowed) compare(ctx context.Context, twin *Adjustment, err error) {
 	}
 	d.of.note(call)
 	d.of.observer.Observe(ctx, &observe.ShadowCalled{Plugin: d.of.member.ID, Hook: hook, Object: about, Outcome: call.Outcome})
-}
-
-// nameOf names a pod, container or image for people.
-func nameOf(o observe.Object) string {
-	switch {
-	case o.Container != "":
-		return o.Namespace + "/" + o.Pod + "/" + o.Container
-	case o.Pod != "":
-		return o.Namespace + "/" + o.Pod
-	}
-	return o.Image
 }
 
 // note counts a call, and keeps it if it was not the same.

@@ -85,20 +85,16 @@ func (w *Watcher) settled(list List) List {
 	for _, d := range w.list.Plugins {
 		had[d.ID] = d
 	}
-	list.Plugins = slices.DeleteFunc(list.Plugins, func(d Description) bool {
-		_, known := had[d.ID]
-		return w.unsettled(d) && !known
-	})
-	for i, d := range list.Plugins {
-		if w.unsettled(d) {
-			list.Plugins[i] = had[d.ID]
+	var plugins []Description
+	for _, d := range list.Plugins {
+		if before, known := had[d.ID]; d.Problem == nil || w.bad[d.Problem.Error()].reported {
+			plugins = append(plugins, d)
+		} else if known {
+			plugins = append(plugins, before)
 		}
 	}
+	list.Plugins = plugins
 	return list
-}
-
-func (w *Watcher) unsettled(d Description) bool {
-	return d.Problem != nil && !w.bad[d.Problem.Error()].reported
 }
 
 // read reads the directories, after it has made sure that no later change is missed.
