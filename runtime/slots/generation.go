@@ -9,9 +9,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/loader"
-	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
-	"github.com/wasmproxy/wasmproxy/runtime/reconcile"
 )
 
 // generation is the plugins that calls use at one time, and their routes. It keeps its plugins,
@@ -25,15 +23,11 @@ type generation struct {
 
 // generations makes generations, and routes new calls by the one of the moment.
 type generations struct {
-	config     *config.Config
-	observer   observe.Observer
-	reconciler *reconcile.Reconciler
-	around     func(method string, inner cri.Interceptor) cri.Interceptor // as in [intercept.Options]; may be nil
+	Options
 
 	live       atomic.Pointer[generation] // nil: there is no plugin, or all are bypassed
 	passUpdate cri.Interceptor            // passes an update of a container while there is no generation; may be nil
 	missed     func(answered bool)        // called after a call that the generation of the moment did not see; may be nil
-	reported   bool                       // the runtime tells of containers that start, stop and go
 }
 
 // generation makes the routes of these members, which the caller has, so that none has ended.
@@ -45,7 +39,7 @@ func (c *generations) generation(members []loader.Member) *generation {
 				m.LoadedShadow.Release()
 			}
 		}
-		c.reconciler.Sync.Notify()
+		c.Reconciler.Sync.Notify()
 	})}
 	g.options = c.options(members)
 	g.options.Keep = func() func() { g.Acquire(); return g.Release } // called by a call, which keeps g
@@ -69,20 +63,20 @@ func (c *generations) generation(members []loader.Member) *generation {
 // of one call together have at least the longest timeout of one of them.
 func (c *generations) options(members []loader.Member) intercept.Options {
 	o := intercept.Options{
-		Enforcer: *c.reconciler.Enforcer(), Images: c.reconciler.Images,
-		CallTime: intercept.DefaultCallTime, Lost: func() { c.reconciler.Missed(false) },
+		Enforcer: *c.Reconciler.Enforcer(), Images: c.Reconciler.Images,
+		CallTime: intercept.DefaultCallTime, Lost: func() { c.Reconciler.Missed(false) },
 		NewChain: func(chain ...plugin.Member) *plugin.Chain {
-			return plugin.NewChain(c.observer, c.reconciler.Cgroups.Version(), chain...)
+			return plugin.NewChain(c.Observer, c.Reconciler.Cgroups.Version(), chain...)
 		},
 	}
 	if len(members) > 0 {
 		o.Generations = make(map[string]string, len(members))
-		o.Cut = c.reconciler.Cut.Load()
+		o.Cut = c.Reconciler.Cut.Load()
 	}
-	if c.config.Mode != config.ModeDocker { // in which callers choose a container's namespace
-		o.ExemptNamespaces = c.config.Exempt
+	if c.Config.Mode != config.ModeDocker { // in which callers choose a container's namespace
+		o.ExemptNamespaces = c.Config.Exempt
 	}
-	o.Around = c.around
+	o.Around = c.Around
 	var always []plugin.Member
 	for _, m := range members {
 		o.CallTime = max(o.CallTime, m.Time)
@@ -95,7 +89,7 @@ func (c *generations) options(members []loader.Member) intercept.Options {
 		}
 	}
 	if always != nil {
-		o.AfterFailure = plugin.NewChain(c.observer, 0, always...)
+		o.AfterFailure = plugin.NewChain(c.Observer, 0, always...)
 	}
 	return o
 }
@@ -143,7 +137,7 @@ func (c *generations) pipe(method string) cri.Interceptor {
 	}
 	pass := c.passUpdate
 	if pass == nil || m.Effect != cri.Updates || m.Object != abi.Container {
-		if c.reported && m.Effect != cri.Makes {
+		if c.Reported && m.Effect != cri.Makes {
 			return nil
 		}
 		pass = func(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {

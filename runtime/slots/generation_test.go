@@ -40,7 +40,7 @@ func unconnected(t *testing.T) *Slots {
 		t.Fatal(err)
 	}
 	r.Connect(nil, nil)
-	return &Slots{generations: generations{config: c, observer: observe.Discard(), reconciler: r}}
+	return &Slots{generations: generations{Options: Options{Config: c, Observer: observe.Discard(), Reconciler: r}}}
 }
 
 // routing makes a generation of one plugin whose calls all go to intercept, the
@@ -147,7 +147,7 @@ func TestCallThatNoGenerationSaw(t *testing.T) {
 	if c.Route("/runtime.v1.RuntimeService/Version") != nil {
 		t.Error("a call that changes nothing does not pass as it comes")
 	}
-	if c.reported = true; c.Route("/runtime.v1.RuntimeService/StartContainer") != nil {
+	if c.Reported = true; c.Route("/runtime.v1.RuntimeService/StartContainer") != nil {
 		t.Error("a start of which the runtime tells does not pass as it comes")
 	}
 	if c.missed = func(bool) {}; c.Route("/runtime.v1.RuntimeService/CreateContainer") == nil {

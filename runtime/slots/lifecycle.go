@@ -49,10 +49,7 @@ func New(o Options) (*Slots, error) {
 	s.Bypass = &Bypass{file: c.BypassFile, observer: o.Observer, reconciler: o.Reconciler, slots: s}
 	s.Bypass.state.Store(&bypass.State{})
 	s.Shadows = &Shadows{s, o.Loader.Shadows()}
-	s.generations = generations{
-		config: c, observer: o.Observer, reconciler: o.Reconciler, around: o.Around,
-		passUpdate: s.Bypass.passUpdate, missed: o.Reconciler.Missed, reported: o.Reported,
-	}
+	s.generations = generations{Options: o, passUpdate: s.Bypass.passUpdate, missed: o.Reconciler.Missed}
 	s.ticks = ticks{generations: &s.generations, stopping: o.Stopping}
 	s.files.Store(&registry.List{})
 	return s, nil

@@ -25,12 +25,12 @@ func (c *generations) syncMissed(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.reconciler.Resync:
-			c.reconciler.Refill(ctx)
-		case <-c.reconciler.Sync:
+		case <-c.Reconciler.Resync:
+			c.Reconciler.Refill(ctx)
+		case <-c.Reconciler.Sync:
 		case <-period.C:
 		}
-		c.reconciler.UndoEnded(ctx)
+		c.Reconciler.UndoEnded(ctx)
 		if g := c.acquire(); g != nil {
 			over := func() bool { return c.live.Load() != g }
 			for _, m := range g.members {
