@@ -27,22 +27,6 @@ type answers struct {
 	unknown []string
 }
 
-func newAnswers(h *recording.Header, c *recording.Call, has abi.CapabilitySet) *answers {
-	a := &answers{
-		call: c, env: h.Env, has: has, recorded: map[string][]*recording.Asked{}, conflict: map[string]bool{},
-		values: plugin.NewKV().Begin(), wrote: map[string]bool{}, is: want{changes: map[string]string{}},
-	}
-	for i := range c.Asked {
-		asked := &c.Asked[i]
-		a.recorded[asked.Key()] = append(a.recorded[asked.Key()], asked)
-		if asked.Question.Errno == abi.Conflict {
-			target, _ := askedChange(&asked.Question, a.env, c.Handles)
-			a.conflict[target] = true
-		}
-	}
-	return a
-}
-
 func (a *answers) Ask(q *plugin.Question) bool {
 	asked := recording.Spell(*q, a.env, nil)
 	known := a.find(&asked)

@@ -114,10 +114,19 @@ func (p *Replay) Closed() {}
 func (p *Replay) Play(ctx context.Context, c *recording.Call) (Played, error) {
 	res := Played{Title: c.Title(), WasFuel: c.Fuel, WasTook: c.Took}
 	was := want{changes: map[string]string{}, failed: c.Error != "", reject: c.Reject}
-	for i := range c.Asked {
-		was.add(&c.Asked[i].Question, p.header.Env, c.Handles)
+	p.now = &answers{
+		call: c, env: p.header.Env, has: p.member.Capabilities, recorded: map[string][]*recording.Asked{}, conflict: map[string]bool{},
+		values: plugin.NewKV().Begin(), wrote: map[string]bool{}, is: want{changes: map[string]string{}},
 	}
-	p.now = newAnswers(p.header, c, p.member.Capabilities)
+	for i := range c.Asked {
+		asked := &c.Asked[i]
+		was.add(&asked.Question, p.header.Env, c.Handles)
+		p.now.recorded[asked.Key()] = append(p.now.recorded[asked.Key()], asked)
+		if asked.Question.Errno == abi.Conflict {
+			target, _ := askedChange(&asked.Question, p.header.Env, c.Handles)
+			p.now.conflict[target] = true
+		}
+	}
 	if manifest := p.plugin.Manifest(); manifest.HookSet().Has(c.Hook) {
 		ev := playedEvent{call: c}
 		adj := p.member.NewAdjustment(ev, p.header.Node.CgroupVersion)

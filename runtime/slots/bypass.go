@@ -12,7 +12,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
-	"github.com/wasmproxy/wasmproxy/runtime/reconcile"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
@@ -28,12 +27,10 @@ const bypassReminder = time.Hour
 // Bypass follows the bypass file. Calls depend on the cut and the generation alone, which no defect can hold; the slots follow.
 // It is safe for concurrent use.
 type Bypass struct {
-	file       string // "": there is no bypass
-	observer   observe.Observer
-	reconciler *reconcile.Reconciler
-	slots      *Slots
-	undoing    undoing
-	state      atomic.Pointer[bypass.State] // never nil
+	file    string // "": there is no bypass
+	slots   *Slots
+	undoing undoing
+	state   atomic.Pointer[bypass.State] // never nil
 
 	mu       sync.Mutex // held while the file is looked at, and its state is carried out
 	unknown  bool       // the file could not be looked at, and an event has said so
@@ -71,7 +68,7 @@ func (b *Bypass) look(ctx context.Context, by string, tell func(context.Context,
 	now, err := bypass.Read(b.file)
 	if err != nil { // it stays as it is
 		if !b.unknown {
-			b.observer.Observe(ctx, &observe.BypassUnknown{On: was.On, Err: err})
+			b.slots.observer.Observe(ctx, &observe.BypassUnknown{On: was.On, Err: err})
 		}
 		b.unknown = true
 		return
@@ -82,17 +79,17 @@ func (b *Bypass) look(ctx context.Context, by string, tell func(context.Context,
 	case now.On && !was.On:
 		b.reminded = time.Now()
 		b.undoing.begin()
-		b.reconciler.Cut.Load().Begin()
+		b.slots.reconciler.Cut.Load().Begin()
 		b.slots.generations.swap(nil)
-		b.observer.Observe(ctx, &observe.BypassOn{By: by, File: b.file, Reason: now.Reason, Since: now.Since})
+		b.slots.observer.Observe(ctx, &observe.BypassOn{By: by, File: b.file, Reason: now.Reason, Since: now.Since})
 		tell(ctx, true)
 	case !now.On && was.On:
-		b.reconciler.Cut.Store(intercept.NewCut())
-		b.observer.Observe(ctx, &observe.BypassOff{By: by, File: b.file, Since: was.Since})
+		b.slots.reconciler.Cut.Store(intercept.NewCut())
+		b.slots.observer.Observe(ctx, &observe.BypassOff{By: by, File: b.file, Since: was.Since})
 		tell(ctx, false)
 	case now.On && time.Since(b.reminded) >= bypassReminder:
 		b.reminded = time.Now()
-		b.observer.Observe(ctx, &observe.BypassLasts{File: b.file, Reason: now.Reason, Since: now.Since})
+		b.slots.observer.Observe(ctx, &observe.BypassLasts{File: b.file, Reason: now.Reason, Since: now.Since})
 	}
 }
 
@@ -124,7 +121,7 @@ func (b *Bypass) Set(ctx context.Context, on bool, reason string) (status.Bypass
 // Status returns whether plugins are bypassed, and why.
 func (b *Bypass) Status() status.Bypass {
 	s := b.state.Load()
-	return status.Bypass{On: s.On, File: b.file, Since: s.Since, Reason: s.Reason, Undone: s.On && b.reconciler.Ledger.Empty()}
+	return status.Bypass{On: s.On, File: b.file, Since: s.Since, Reason: s.Reason, Undone: s.On && b.slots.reconciler.Ledger.Empty()}
 }
 
 // undoing is the time in which values of plugins are being undone, and no plugin is there any
@@ -175,10 +172,10 @@ func (u *undoing) wait(ctx context.Context) (hold context.Context, cancel contex
 // passUpdate passes an update of a container that comes while there is no plugin. The kernel may
 // refuse it until the values of plugins are undone, for which it waits, but not for long.
 func (b *Bypass) passUpdate(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {
-	if b.reconciler.Ledger.Empty() {
+	if b.slots.reconciler.Ledger.Empty() {
 		return next(ctx, call.Request)
 	}
 	hold, cancel := b.undoing.wait(ctx)
 	defer cancel()
-	return intercept.PassUpdate(ctx, hold, b.reconciler.Enforcer(), call.Request, next)
+	return intercept.PassUpdate(ctx, hold, b.slots.reconciler.Enforcer(), call.Request, next)
 }

@@ -46,7 +46,7 @@ func New(o Options) (*Slots, error) {
 		return nil, err
 	}
 	s.lastGood, s.trials, s.counts = lastgood.NewSaver(c.DataDir, o.Observer), probation.New(c.DataDir, o.Observer), o.Counts
-	s.Bypass = &Bypass{file: c.BypassFile, observer: o.Observer, reconciler: o.Reconciler, slots: s}
+	s.Bypass = &Bypass{file: c.BypassFile, slots: s}
 	s.Bypass.state.Store(&bypass.State{})
 	s.Shadows = &Shadows{s, o.Loader.Shadows()}
 	s.generations = generations{Options: o, passUpdate: s.Bypass.passUpdate, missed: o.Reconciler.Missed}
