@@ -53,6 +53,12 @@ func setting() []node.Plugin {
 	}
 }
 
+// contrary are specs of pods without a value that a plugin of setting gives to each pod, by name, and what that plugin does. Such
+// a spec has to fail through wasmproxy.
+var contrary = map[string]string{
+	"[sig-node] MemoryQoS [Serial] memoryReservationPolicy should NOT set memory protection when policy is None": "memory-qos sets memory.low",
+}
+
 func TestNoSpecIsLost(t *testing.T) {
 	var direct, through, again specs.Results
 	t.Run("direct", func(t *testing.T) { direct = run(t, node.StartRuntime(t).Endpoint, byEnvironment()) })
@@ -62,6 +68,11 @@ func TestNoSpecIsLost(t *testing.T) {
 	t.Run("through wasmproxy", func(t *testing.T) { through = runThrough(t, byEnvironment()) })
 	if through == nil {
 		t.Fatal("the suite did not run through wasmproxy: there is nothing to compare")
+	}
+	for name, does := range contrary {
+		if direct[name] == specs.Passed && through[name] != specs.Failed {
+			t.Errorf("%s: %s through wasmproxy, although %s", name, through[name], does)
+		}
 	}
 	lost := failedOf(direct, through)
 	if len(lost) > 0 {
@@ -116,10 +127,10 @@ func writes(t *testing.T, proxy *node.Proxy) map[string]float64 {
 	return written
 }
 
-// failedOf returns the specs that passed directly and not through wasmproxy.
+// failedOf returns the specs that passed directly and not through wasmproxy, without those of contrary.
 func failedOf(direct, through specs.Results) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(direct)) {
-		if direct[name] == specs.Passed && through[name] != specs.Passed {
+		if direct[name] == specs.Passed && through[name] != specs.Passed && contrary[name] == "" {
 			names = append(names, name)
 		}
 	}
