@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"os"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +30,10 @@ SIGTERM, SIGINT and SIGHUP end the proxy, after the calls in flight.`,
 	return cmd
 }
 
+// gcPercent is how much the heap grows, in percent of what is in use, before garbage is collected. Go's own 100 have the proxy
+// hold more memory, and save less than 20 µs of a call: see deploy/RATIONALE.md.
+const gcPercent = 50
+
 // serve serves by the settings that load makes of the settings file, or by the last good ones.
 func serve(cmd *cobra.Command, load func(config.File) (*config.Config, error)) error {
 	source := settings.New(func() config.File { return config.ReadFile(cmd.Flags()) }, load)
@@ -40,6 +46,9 @@ func serve(cmd *cobra.Command, load func(config.File) (*config.Config, error)) e
 		case err != nil: // why there are no others
 			return coded{errors.Join(wrong, err), exitUsage}
 		}
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
 	}
 	return daemon.Serve(cmd.Context(), version, c, source, newObserver(cmd, c))
 }
