@@ -219,9 +219,11 @@ func (u *upgraded) status(plugins int) *status.Status {
 	for {
 		s, err := u.admin.Status(ctx)
 		active := 0
-		for _, p := range s.Plugins.Plugins {
-			if p.State == status.Active {
-				active++
+		if err == nil {
+			for _, p := range s.Plugins.Plugins {
+				if p.State == status.Active {
+					active++
+				}
 			}
 		}
 		told, other := admin.Client{Socket: u.dir + "/status/s", StatusOnly: true}.Status(ctx)

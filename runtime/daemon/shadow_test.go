@@ -208,6 +208,9 @@ func TestChangeOfAShadowLeavesThePlugin(t *testing.T) {
 	} {
 		n.shadow("10-qos", test.guest, "", test.settings, test.state)
 		p := n.plugin("10-qos")
+		for end := time.Now().Add(patience); !strings.Contains(p.Shadow.Reason, test.reason) && time.Now().Before(end); p = n.plugin("10-qos") {
+			time.Sleep(10 * time.Millisecond) // the shadow follows a moment after the settings
+		}
 		if p.State != "active" || p.Failure != nil || p.Pending != nil || !strings.Contains(p.Shadow.Reason, test.reason) {
 			t.Errorf("%s%s: the plugin is %+v, its shadow %+v", test.guest, test.settings, p, p.Shadow)
 		}
