@@ -27,6 +27,9 @@ func (a *Agent) follow(
 	ctx context.Context, p *v1alpha1.NodePlugin, proxy *status.Status, wanted map[string]bool,
 ) (*v1alpha1.PluginReport, error) {
 	choice := plan.Choose(&p.Status, a.Node)
+	if stable := p.Status.Stable; stable != nil { // also while an update has taken its place: a rollback must not need the registry
+		wanted[stable.Revision] = true
+	}
 	r := &v1alpha1.PluginReport{Name: p.Name, Revision: a.state[p.Name].Revision}
 	if choice.Next != "" && choice.Next != r.Revision {
 		wanted[choice.Next] = true
@@ -91,6 +94,9 @@ func (a *Agent) put(ctx context.Context, p *v1alpha1.NodePlugin, c plan.Choice, 
 	}
 	if done, err := a.fetcher.want(ctx, c.Revision, 0); !done || err != nil {
 		r.Next = a.tryNext(ctx, c.Revision, 0)
+		if is, ours := a.state[p.Name]; ours && p.Spec.Disabled && a.revisions.has(is.Revision) { // what runs is switched off meanwhile
+			return a.putFetched(ctx, p, plan.Choice{Revision: is.Revision}, r)
+		}
 		return nil // the report says so
 	}
 	return a.putFetched(ctx, p, c, r)

@@ -56,7 +56,7 @@ func Next(in Input) v1alpha1.NodePluginStatus {
 	follow(s, in)
 	t := count(s, nodes, in.Now)
 	if u := s.Update; u != nil && u.Halted == "" {
-		if t.stops(in.Rollout.MaxFailing) {
+		if u.Revision != v1alpha1.NoRevision && t.stops(in.Rollout.MaxFailing) { // a removal waits for nodes: nothing could follow it
 			stop(s, in.Rollout, t)
 		} else if !in.Rollout.Paused {
 			advance(s, in, nodes, t)
@@ -73,19 +73,17 @@ func Next(in Input) v1alpha1.NodePluginStatus {
 	return *s
 }
 
-// common is the revision that most nodes have. An object that was deleted and made again takes nothing from nodes.
+// common is the revision that more than half of the nodes have. An object that was deleted and made again takes nothing from these,
+// and what a few have goes to no others.
 func common(nodes []Node) string {
-	times, most := map[string]int{}, v1alpha1.NoRevision
+	times := map[string]int{}
 	for _, n := range nodes {
-		if n.Report == nil || n.Report.Revision == "" {
-			continue
-		}
-		r := n.Report.Revision
-		if times[r]++; times[r] > times[most] {
-			most = r
+		r := has(n.Report)
+		if times[r]++; 2*times[r] > len(nodes) {
+			return r
 		}
 	}
-	return most
+	return v1alpha1.NoRevision
 }
 
 // follow makes the update that of the desired revision.
@@ -135,12 +133,15 @@ func advance(s *v1alpha1.NodePluginStatus, in Input, nodes []Node, t tally) {
 		}
 	case t.expected == 0 && u.StepIndex == stepCanary: // all are away: others take their place
 		begin(u, in, nodes, stepCanary)
-	case t.expected == 0 && all, !baked, !enough(t.healthyOfExpected, t.expected):
+	case t.healthyOfExpected == 0, !baked, !enough(t.healthyOfExpected, t.expected):
 	case all && u.Mode == v1alpha1.Shadow: // until mode or revision changes
 	case all:
 		s.Stable, s.Update = &v1alpha1.Stable{Revision: u.Revision}, nil
 	default:
-		step := min(u.StepIndex+1, end) // spec may have fewer steps than it had
+		step := u.StepIndex + 1
+		if step > end || stepName(in.Rollout, u.StepIndex) != u.Step { // spec has other steps than it had
+			step = firstStep
+		}
 		for step < end && share(in.Rollout.Steps[step-firstStep], len(nodes)) <= t.reached {
 			step++ // it would add no node
 		}
@@ -171,14 +172,21 @@ func begin(u *v1alpha1.Update, in Input, nodes []Node, step int32) {
 // there reports whether a node does what the fleet says.
 func (n *Node) there() bool { return n.Ready && !n.Bypassed && !apart(n.Report) }
 
-// pick chooses canaries among the nodes that are there: all that the selector selects, or the first one.
+// pick chooses canaries among the nodes that are there: all that the selector selects, or the first one. Those that have fetched the
+// revision come first.
 func pick(revision string, selector *metav1.LabelSelector, nodes []Node) (names []string) {
+	waits := map[string]int{}
 	for _, n := range nodes {
 		if selects, err := Selects(selector, n.Labels); err == nil && selects && n.there() {
 			names = append(names, n.Name)
+			if n.next(revision) != v1alpha1.NextFetched {
+				waits[n.Name] = 1
+			}
 		}
 	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(rank(revision, a), rank(revision, b)) })
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(waits[a], waits[b]), cmp.Compare(rank(revision, a), rank(revision, b)))
+	})
 	most := maxCanaries
 	if selector == nil {
 		most = 1

@@ -82,17 +82,19 @@ func (t *tally) add(n Node, u *v1alpha1.Update, now time.Time) {
 		t.reached++
 	}
 	switch {
-	case n.Bypassed, !n.Ready && !n.fell(u):
+	case n.Bypassed, !n.Ready && !n.fell(u, turn):
 		t.Away++
 		return
 	case apart(n.Report):
 		t.Apart++
 		return
 	}
-	if turn || u.StepIndex == stepFetch {
+	counts := turn || u.StepIndex == stepFetch
+	if counts {
 		t.expected++
 	}
 	next := n.next(u.Revision)
+	refused := counts && next == v1alpha1.NextRefused
 	if is.switched || next == v1alpha1.NextFetched {
 		t.Fetched++
 	}
@@ -100,11 +102,11 @@ func (t *tally) add(n Node, u *v1alpha1.Update, now time.Time) {
 		t.Updated++
 	}
 	fetched := next == v1alpha1.NextFetched && u.StepIndex == stepFetch
-	if is.switched || fetched || next == v1alpha1.NextRefused {
+	if is.switched || fetched || refused {
 		t.judged++
 	}
 	switch {
-	case next == v1alpha1.NextRefused:
+	case refused:
 		t.fail(n, "Refused", n.Report.Next.Message)
 	case is.switched && is.failing:
 		t.fail(n, "Failing", is.message)
@@ -115,7 +117,7 @@ func (t *tally) add(n Node, u *v1alpha1.Update, now time.Time) {
 		if turn {
 			t.healthyOfExpected++
 		}
-	case turn && !is.switched && now.Sub(u.StepSince.Time) >= Silence:
+	case turn && !is.switched && min(now.Sub(u.StepSince.Time), now.Sub(n.Changed)) >= Silence:
 		t.Silent++
 		t.judged++
 		t.example(n, "Silent", "the node is ready, was to switch, and has not said that it has")
@@ -145,12 +147,15 @@ func (t *tally) addSettled(n Node, revision string) {
 }
 
 // fell reports whether a node that is not ready became so while it had yet to prove an update: it counts for that until it is back.
-// One that is not ready for another reason is away.
-func (n *Node) fell(u *v1alpha1.Update) bool {
-	if u.Mode == v1alpha1.Shadow || n.Report == nil { // the former has nothing applied
+// It may not have had the time to say that it has switched. One that is not ready for another reason is away.
+func (n *Node) fell(u *v1alpha1.Update, turn bool) bool {
+	switch {
+	case u.Mode == v1alpha1.Shadow: // nothing is applied
 		return false
+	case has(n.Report) != u.Revision:
+		return turn && !n.Changed.Before(u.StepSince.Time)
 	}
-	return has(n.Report) == u.Revision && !healthy(n.Report) && !n.Changed.Before(n.Report.Since.Time)
+	return !healthy(n.Report) && !n.Changed.Before(n.Report.Since.Time)
 }
 
 // next is how far the update is on a node that does not have it yet. A removal needs nothing to be fetched.
