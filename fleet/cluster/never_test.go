@@ -18,10 +18,10 @@ import (
 )
 
 // ready sets whether a node is ready, as Kubernetes does when it hears nothing of kubelet.
-func (f *fleet) ready(n *node, is string) {
+func (f *fleet) ready(n *node, is string, since time.Time) {
 	f.t.Helper()
 	f.s.Must(http.MethodPatch, "/api/v1/nodes/"+n.name+"/status", fmt.Sprintf(
-		`{"status": {"conditions": [{"type": "Ready", "status": %q, "lastTransitionTime": %q}]}}`, is, time.Now().UTC().Format(time.RFC3339)), nil)
+		`{"status": {"conditions": [{"type": "Ready", "status": %q, "lastTransitionTime": %q}]}}`, is, since.UTC().Format(time.RFC3339)), nil)
 }
 
 // neverReturns has a node go away for good in the middle of a rollout, and nobody remove its Node until the plugin is to be removed.
@@ -42,7 +42,7 @@ func (p *parts) neverReturns() {
 	p.gone.Store(gone)
 	p.agents[lost].kill()
 	gone.proxy.kill()
-	p.ready(gone, "Unknown")
+	p.ready(gone, "Unknown", time.Now())
 	p.nodes = slices.DeleteFunc(slices.Clone(p.nodes), func(n *node) bool { return n == gone })
 
 	p.complete(x.revision)

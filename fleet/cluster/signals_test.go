@@ -25,9 +25,9 @@ func (f *fleet) signals(id string) {
 
 	f.set(id, "noop", 60)
 	canary := f.onProbation(id, "noop")
-	f.ready(canary, "False")
+	f.ready(canary, "False", time.Now())
 	f.example(id, "NotReady", "became NotReady before it had proved the update")
-	f.ready(canary, "True")
+	f.ready(canary, "True", time.Now())
 	f.rolledBack(id, "noop", "quota", 1)
 
 	f.set(id, "counter", 60)
@@ -40,7 +40,7 @@ func (f *fleet) signals(id string) {
 }
 
 // silent has the agents end when they have fetched an update: its canary is ready, and says nothing. So that the test need not wait, the
-// step is then said to have begun five minutes ago.
+// step is then said to have begun five minutes ago, and the nodes to be ready since then.
 func (f *fleet) silent(id string) {
 	f.t.Helper()
 	f.fetched(id, "noop")
@@ -54,8 +54,12 @@ func (f *fleet) silent(id string) {
 		}
 		return nil
 	})
-	since := time.Now().Add(-plan.Silence).UTC().Format(time.RFC3339)
-	f.s.Must(http.MethodPatch, group+"/nodeplugins/"+id+"/status", `{"status": {"update": {"stepSince": "`+since+`"}}}`, nil)
+	since := time.Now().Add(-plan.Silence)
+	for _, n := range f.nodes {
+		f.ready(n, "True", since)
+	}
+	begun := since.UTC().Format(time.RFC3339)
+	f.s.Must(http.MethodPatch, group+"/nodeplugins/"+id+"/status", `{"status": {"update": {"stepSince": "`+begun+`"}}}`, nil)
 	f.example(id, "Silent", "has not said that it has")
 	for _, n := range f.nodes {
 		n.stopAgent = n.agent()
