@@ -224,7 +224,7 @@ type Rollout struct {
 	// +kubebuilder:validation:Maximum=86400
 	BakeSeconds int32 `json:"bakeSeconds,omitempty"`
 
-	// maxFailing is how many of the nodes that have switched may fail or be silent: a number, or a percent, rounded down.
+	// maxFailing is how many of the nodes whose turn it is may fail or be silent: a number, or a percent, rounded down.
 	// +optional
 	// +kubebuilder:default="2%"
 	// +kubebuilder:validation:XValidation:rule="type(self) == string ? self.matches('^([1-9]?[0-9]|100)%$') : self >= 0",message="must be a number of nodes, or a percent such as 2%"
