@@ -62,7 +62,7 @@ type pluginFile struct {
 func readModule(path string) ([]byte, error) {
 	module, err := regular.Read(path, abi.MaxModule, nil)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("reading module %s: %w", path, err)
 	}
 	return module, nil
 }

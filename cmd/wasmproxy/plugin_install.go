@@ -71,8 +71,11 @@ func installCommand() *cobra.Command {
 					name = "50-" + name
 				}
 				var err error
-				if module, err = readModule(args[0]); err != nil {
-					return notInstalled(err, names)
+				if module, err = readModule(args[0]); errors.Is(err, fs.ErrNotExist) {
+					err = fmt.Errorf("%w; name a .wasm file that is there, or a bundled plugin: %s", err, strings.Join(names, ", "))
+				}
+				if err != nil {
+					return err
 				}
 			case module == nil:
 				return wrongUsage("unknown plugin %q; the bundled plugins are %s; name a file by its path, such as ./%s.wasm",
@@ -91,14 +94,6 @@ func installCommand() *cobra.Command {
 	cmd.Flags().StringVar(&as, "as", "", "name of the file, by which plugins are ordered (default: 50-NAME; a FILE that begins with a number keeps its name)")
 	waitFlag(cmd, &wait, "has loaded the plugin")
 	return cmd
-}
-
-// notInstalled says what to do about a FILE that cannot be read.
-func notInstalled(err error, bundled []string) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("reading the plugin to install: %w; name a .wasm file that is there, or a bundled plugin: %s", err, strings.Join(bundled, ", "))
-	}
-	return fmt.Errorf("reading the plugin to install: %w", err)
 }
 
 // installAndAwait installs a module into the plugin directory, and waits for a proxy that reads that one.
