@@ -24,7 +24,8 @@ func hostCommand() *cobra.Command {
 		RunE:  showHelp,
 	}
 	h := &host.Host{Program: host.Self}
-	install := hostSubcommand(h, "install", "Install the proxy on this host, and point kubelet at it", `It shows each change, and asks before it makes any:
+	install := hostSubcommand(h, "install", "Install the proxy on this host, and point kubelet at it",
+		`It shows each change, and asks before it makes any:
 
   1. the program and the systemd units, unless a package has brought them, directories, and
      settings for the runtime that kubelet uses
@@ -48,7 +49,8 @@ runtime. The command then leaves kubelet's files as they are, and says what to s
 criSocket for kubeadm, and the setting of that program otherwise.`, (*host.Host).Install)
 	install.Flags().StringVar(&h.Backend, "backend", "", "endpoint of the container runtime, where no file of kubelet names it or another program writes them")
 	uninstall := hostSubcommand(&host.Host{Program: host.Self}, "uninstall",
-		"Give kubelet its former endpoint, and remove the proxy from this host", `It turns the bypass on, which undoes the values that plugins have set, and takes back what
+		"Give kubelet its former endpoint, and remove the proxy from this host",
+		`It turns the bypass on, which undoes the values that plugins have set, and takes back what
 host install has recorded. It shows each change first. kubelet's files that are as host install
 left them get back every byte. If another one has the proxy's endpoint, such as one that was
 edited since, nothing is changed: the command shows the change that is to be made by hand, and

@@ -24,8 +24,8 @@ func inspectCommand() *cobra.Command {
 		Use:   "inspect NAME|X.wasm",
 		Short: "Print what a plugin is, wants, imports and may do, and what keeps it from loading",
 		Long: `The plugin is a file, or one that comes with this program. X.json beside X.wasm counts as in the
-plugin directory: what it grants is granted. The command fails if the proxy would not load the plugin, whatever its configuration is; for
-that see wasmproxy validate.`,
+plugin directory: what it grants is granted. The command fails if the proxy would not load the
+plugin, whatever its configuration is; for that see wasmproxy validate.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return inspect(cmd, args[0], format)

@@ -160,7 +160,8 @@ func (c Client) open(ctx context.Context, method, resource string, body any) (io
 	var p problem
 	if json.Unmarshal(text, &p) != nil || p.Error == "" {
 		_, name := c.setting()
-		return nil, fmt.Errorf("what listens on %s answers with status %d: check that it is the %s of a wasmproxy of this version", c.Socket, resp.StatusCode, name)
+		const other = "what listens on %s answers with status %d: check that it is the %s of a wasmproxy of this version"
+		return nil, fmt.Errorf(other, c.Socket, resp.StatusCode, name)
 	}
 	if kind := kinds[resp.StatusCode]; kind != nil {
 		return nil, &explain.Error{Kind: kind, Text: p.Error}

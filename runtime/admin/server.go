@@ -137,7 +137,8 @@ func serve(ctx context.Context, l net.Listener, s *Sources, resources ...func(*h
 	guarded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() { // a panic is kept from the rest of the proxy
 			if p := recover(); p != nil {
-				s.Observer.Observe(r.Context(), &observe.Panicked{During: "a request to the admin socket", Panic: fmt.Sprint(p), Stack: string(debug.Stack())})
+				const during = "a request to the admin socket"
+				s.Observer.Observe(r.Context(), &observe.Panicked{During: during, Panic: fmt.Sprint(p), Stack: string(debug.Stack())})
 				answer(w, http.StatusInternalServerError, problem{"the proxy has a defect; its log has the line panic"})
 			}
 		}()
