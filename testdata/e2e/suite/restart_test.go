@@ -41,6 +41,12 @@ func TestRestart(t *testing.T) {
 	kubelet.AwaitReady(t, shared)
 	stop := watchReady(t, kubelet, shared)
 	created := hashOfCreation(t, shared)
+	node.Eventually(t, time.Minute, "kubelet's CPU manager updates the container for the first time", func() error {
+		if witnessed(t, proxy, shared).answered == 0 {
+			return errors.New("it has not")
+		}
+		return nil
+	})
 	before := pinAndUnpin(t, kubelet, proxy, shared, "pinned-first")
 	t.Logf("the witness saw %s, and in updates %v", created, before)
 	expectTwoHashes(t, before)
