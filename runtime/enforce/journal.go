@@ -70,11 +70,23 @@ func (l *Ledger) texts() iter.Seq2[[]byte, error] {
 }
 
 // save has the journal say what is known of objects. A failure is an event, once until it succeeds again: the values are
-// written nevertheless. The next change, or Release, tries again. The caller has the lock.
+// written nevertheless. The next change, or Keep, tries again. The caller has the lock.
 func (l *Ledger) save(ids ...ID) {
-	if l.journal.dir == "" || l.append(ids) {
-		return
+	if l.journal.dir != "" && !l.append(ids) {
+		l.rewrite()
 	}
+}
+
+// Keep writes the journal anew if somebody has removed it, or it lacks what is known.
+func (l *Ledger) Keep() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if lacks := l.unsaved != nil || l.journal.removed(); lacks && l.journal.dir != "" {
+		l.rewrite()
+	}
+}
+
+func (l *Ledger) rewrite() {
 	err := l.journal.rewrite(l.texts())
 	if err != nil && l.unsaved == nil {
 		l.observer.Observe(context.Background(), &observe.StateNotSaved{File: journalFile, Err: err})
@@ -103,12 +115,18 @@ type journal struct {
 	most int64    // the size from which on it is written anew
 }
 
-// write adds lines, or reports false: also if it is too long, or somebody has removed it.
-func (j *journal) write(lines []byte) bool {
-	if j.file == nil || j.size > j.most {
+// removed reports whether somebody has removed the file: no directory has it any more.
+func (j *journal) removed() bool {
+	if j.file == nil {
 		return false
 	}
-	if info, err := j.file.Stat(); err != nil || info.Sys().(*syscall.Stat_t).Nlink == 0 {
+	info, err := j.file.Stat()
+	return err != nil || info.Sys().(*syscall.Stat_t).Nlink == 0
+}
+
+// write adds lines, or reports false: also if it is too long.
+func (j *journal) write(lines []byte) bool {
+	if j.file == nil || j.size > j.most {
 		return false
 	}
 	if _, err := j.file.Write(lines); err != nil {

@@ -73,13 +73,22 @@ func ValueOf(c *plugin.Change) string {
 	return strconv.FormatInt(c.Int, 10)
 }
 
+// fieldTargets are the ledger's names of resources.
+var fieldTargets = func() (all [plugin.MaxField]Target) {
+	for _, row := range abi.Fields {
+		if name, ok := strings.CutPrefix(row.Name, "resources."); ok && row.Object == abi.Container {
+			all[row.Field] = Field(name)
+		}
+	}
+	return all
+}()
+
 // fieldTarget is the ledger's name of a resource, such as "field cpu_quota".
 func fieldTarget(f abi.Field, key string) Target {
-	name := strings.TrimPrefix(plugin.FieldOf(abi.Container, f).Name, "resources.")
-	if key != "" {
-		name += "[" + key + "]"
+	if key == "" {
+		return fieldTargets[f]
 	}
-	return Field(name)
+	return fieldTargets[f] + Target("["+key+"]")
 }
 
 // same is the target that is another name of a file's value; empty if there is none.

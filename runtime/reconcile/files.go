@@ -12,7 +12,7 @@ import (
 // less keeps the nodes of a cluster apart.
 const scanPeriod = 30 * time.Second
 
-// scanFiles repairs cgroup files, and has systemd keep what it did not yet, until ctx is done.
+// scanFiles repairs cgroup files, has systemd keep what it did not yet, and the journal what it lacks, until ctx is done.
 func (r *Reconciler) scanFiles(ctx context.Context) {
 	for scan := uint64(0); ; {
 		select {
@@ -21,6 +21,7 @@ func (r *Reconciler) scanFiles(ctx context.Context) {
 			r.Enforcer().ScanPart(ctx, scan)
 			scan++
 			r.systemd.Retry(ctx)
+			r.Ledger.Keep()
 		case <-r.reloaded:
 			r.Enforcer().Repair(ctx, "a reload of systemd")
 		case <-ctx.Done():

@@ -9,21 +9,22 @@ import (
 	apitest "k8s.io/cri-api/pkg/apis/testing"
 	"k8s.io/cri-client/pkg/fake"
 
+	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/proxy"
 )
 
-// What plugins may know of the runtime is asked again when it is back: it may be
-// absent at first, and another version later.
-func TestNodeIsDescribedAgain(t *testing.T) {
+// open returns a reconciler, and the directory of its state in state and of the socket of a runtime that is not there, runtime.sock.
+func open(t *testing.T, timing Timing) (r *Reconciler, dir string) {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "wp") // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	r, err := Open(t.Context(), new(config.Config), DefaultTiming(), observe.Discard())
-	if err != nil {
+	if r, err = Open(t.Context(), &config.Config{StateDir: dir + "/state"}, timing, observe.Discard()); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := proxy.Dial(dir + "/runtime.sock")
@@ -32,6 +33,13 @@ func TestNodeIsDescribedAgain(t *testing.T) {
 	}
 	t.Cleanup(func() { conn.Close() })
 	r.Connect(conn, runtimeapi.NewRuntimeServiceClient(conn))
+	return r, dir
+}
+
+// What plugins may know of the runtime is asked again when it is back: it may be
+// absent at first, and another version later.
+func TestNodeIsDescribedAgain(t *testing.T) {
+	r, dir := open(t, DefaultTiming())
 	r.Following.Store(true)
 	r.Backend.Describe(t.Context())
 	if got := *r.Backend.Node.Load(); got.RuntimeName != "" {
@@ -47,5 +55,25 @@ func TestNodeIsDescribedAgain(t *testing.T) {
 	}
 	if got := *r.Backend.Node.Load(); got.RuntimeName != apitest.FakeRuntimeName {
 		t.Errorf("with a runtime: %+v", got)
+	}
+}
+
+func TestScansKeepTheJournal(t *testing.T) {
+	r, dir := open(t, Timing{ScanPeriod: 10 * time.Millisecond})
+	journal := dir + "/state/journal"
+	wish := enforce.Wish{Plugin: "10-a", Hook: abi.PreStartContainer, Value: "1", At: time.Now()}
+	r.Ledger.Record(enforce.ID{Pod: "u1"}).Ask(enforce.Asked{Target: enforce.File("cpu.idle"), Wish: wish})
+	if err := os.Remove(journal); err != nil {
+		t.Fatal(err)
+	}
+	go r.scanFiles(t.Context())
+	for end := time.Now().Add(3 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		_, err := os.Stat(journal)
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
 	}
 }
