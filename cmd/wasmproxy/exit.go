@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/wasmproxy/wasmproxy/runtime/delivery"
 )
 
 // Exit codes, the same for all commands.
@@ -20,6 +22,8 @@ const (
 	exitNotActive = 6 // the files of plugins are in place, and the proxy does not have them active
 
 	exitByHand = 7 // host uninstall: nothing was changed, and the operator has to change kubelet's files
+
+	exitRefused = delivery.ExitRefused
 
 	exitFatal = 255 // of klog.Fatal, by which koord-runtime-proxy ended
 )

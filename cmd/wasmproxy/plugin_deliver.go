@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,7 +26,8 @@ puts each module into .modules of the plugin directory, and then the plugin's JS
 names the module and its digest, into its place: code and settings change by one rename. It removes
 the owner's plugins that DIR does not have. Plugins of other owners, and files that no delivery has
 brought, stay: if DIR has one of the same id, the command fails and changes nothing. So it does if
-the proxy would not load one of the plugins.
+the proxy would not load one of the plugins. The exit code is then 8, unless the state of the node
+is why, such as a full disk: another try may succeed.
 
 A delivered JSON file that was edited on the node stays as it is until DIR has other code or
 settings for the plugin. So a plugin that was disabled on a node stays disabled when its
@@ -121,11 +123,11 @@ func deliver(cmd *cobra.Command, from string, o deliverFlags) error {
 		of.MaxRefused = &most
 	}
 	if of.Plugins, err = delivery.Read(from); err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
+		return refused(fmt.Errorf("nothing was changed: %w", err))
 	}
 	check := func(plugins, scratch string) error {
 		if err := tryPlugins(cmd, c, plugins, scratch); err != nil {
-			return fmt.Errorf("the proxy would not load all of them, so nothing was changed: %w", err)
+			return refused(fmt.Errorf("the proxy would not load all of them, so nothing was changed: %w", err))
 		}
 		if o.anyName {
 			return nil
@@ -150,6 +152,14 @@ func deliver(cmd *cobra.Command, from string, o deliverFlags) error {
 	}
 	ids := texts(of.Plugins, func(p delivery.Plugin) string { return p.ID })
 	return following{c, o.wait, true}.await(cmd, append(ids, plan.Remove...)...)
+}
+
+// refused gives an error of plugins its exit code, unless it is one of the node, which another try may not meet.
+func refused(err error) error {
+	if wasm.Temporary(err) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return coded{err, exitRefused}
 }
 
 func printPlan(cmd *cobra.Command, plan *delivery.Plan, only bool) {

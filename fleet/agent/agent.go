@@ -208,7 +208,8 @@ func (a *Agent) content(ctx context.Context, name string) ([]byte, error) {
 	return r.Data.Raw, nil
 }
 
-// try has a child process load the plugin of a directory as the proxy would. It delivers to an empty directory, and changes nothing.
+// try has a child process load the plugin of a directory as the proxy would. It delivers to an empty directory, and changes nothing. The
+// error is errRefused only if the child says so: another one, such as that of a full disk, may not come again.
 func (a *Agent) try(ctx context.Context, dir, plugin string) error {
 	empty, err := os.MkdirTemp(filepath.Join(a.PluginDir, ownDir), "try-")
 	if err != nil {
@@ -220,10 +221,14 @@ func (a *Agent) try(ctx context.Context, dir, plugin string) error {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	err = cmd.Run()
-	if exit, ended := errors.AsType[*exec.ExitError](err); ended && exit.Exited() {
+	exit, ended := errors.AsType[*exec.ExitError](err)
+	switch {
+	case ended && exit.ExitCode() == delivery.ExitRefused:
 		return fmt.Errorf("%w: %s", errRefused, lastLine(stderr.String()))
+	case err != nil:
+		return fmt.Errorf("trying the plugin by %s: %w; it said %q", a.Program, err, lastLine(stderr.String()))
 	}
-	return err
+	return nil
 }
 
 func lastLine(text string) string {

@@ -17,6 +17,9 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
+// ExitRefused is the exit code of wasmproxy plugin deliver if the proxy would not load a plugin, whatever the state of the node is.
+const ExitRefused = 8
+
 // Delivery is what an owner's plugins are to be, all of them.
 type Delivery struct {
 	Owner     string
