@@ -39,6 +39,10 @@ const pluginLabel = "fleet.wasmproxy.io/plugin"
 // keptRevisions is how many revisions of a plugin are kept beside those in its status.
 const keptRevisions = 5
 
+// apiTime is how long the API server may take for what one plugin, or one node, needs. One that does not answer would keep all others
+// from their turn. rest.Config.Timeout is no way to say so: it ends watches, too.
+const apiTime = 30 * time.Second
+
 // Options are those of a controller.
 type Options struct {
 	Namespace string        // of the ControllerRevisions
@@ -115,14 +119,22 @@ func (c *Controller) reconcile(ctx context.Context, now time.Time) {
 		return
 	}
 	for name, p := range plugins {
-		err := c.follow(ctx, p.DeepCopy(), joined(name, reports, nodes), now)
-		if err != nil && !apierrors.IsConflict(err) && ctx.Err() == nil { // with a conflict there is news to come
-			c.Metrics.Failed()
-			c.Log.WarnContext(ctx, "cannot do what a NodePlugin says", "plugin", name, "error", err)
-		}
+		c.attempt(ctx, "cannot do what a NodePlugin says", slog.String("plugin", name), func(ctx context.Context) error {
+			return c.follow(ctx, p.DeepCopy(), joined(name, reports, nodes), now)
+		})
 	}
 	c.admit(ctx, plugins, reports, nodes)
 	c.tell(plugins, reports, nodes)
+}
+
+// attempt does what a plugin or a node needs, for apiTime at the most, and says so if that fails. With a conflict there is news to come.
+func (c *Controller) attempt(ctx context.Context, failure string, of slog.Attr, do func(context.Context) error) {
+	limited, cancel := context.WithTimeout(ctx, apiTime)
+	defer cancel()
+	if err := do(limited); err != nil && !apierrors.IsConflict(err) && ctx.Err() == nil {
+		c.Metrics.Failed()
+		c.Log.WarnContext(ctx, failure, of, "error", err)
+	}
 }
 
 // tell tells Prometheus of the plugins as they were read.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
 	"github.com/wasmproxy/wasmproxy/fleet/plan"
@@ -27,14 +27,13 @@ func (c *Controller) admit(
 		if !slices.ContainsFunc(n.taints, tainted) || reports[name] == nil {
 			continue
 		}
-		missing, err := lacks(name, plugins, reports, nodes)
-		if err == nil && missing == "" {
-			err = c.untaint(ctx, name, n)
-		}
-		if err != nil && !apierrors.IsConflict(err) && ctx.Err() == nil {
-			c.Metrics.Failed()
-			c.Log.WarnContext(ctx, "cannot remove the taint of a new node", "node", name, "error", err)
-		}
+		c.attempt(ctx, "cannot remove the taint of a new node", slog.String("node", name), func(ctx context.Context) error {
+			missing, err := lacks(name, plugins, reports, nodes)
+			if err != nil || missing != "" {
+				return err
+			}
+			return c.untaint(ctx, name, n)
+		})
 	}
 }
 
