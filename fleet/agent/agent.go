@@ -103,7 +103,7 @@ func New(client *kube.Client, o Options) (*Agent, error) {
 
 // Run has the node follow the NodePlugins until ctx is done. It never gives up: what fails is logged and tried again.
 func (a *Agent) Run(ctx context.Context) {
-	go a.plugins.Run(ctx, a.client.Fleet, "nodeplugins", &v1alpha1.NodePlugin{})
+	go a.plugins.Run(ctx, a.client.Fleet, "", "nodeplugins", &v1alpha1.NodePlugin{})
 	for said := ""; ; {
 		text := ""
 		var round metrics.Round

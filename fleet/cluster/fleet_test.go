@@ -222,11 +222,13 @@ func (f *fleet) rolledBack(id, module, stable string, atMost int) {
 
 func (f *fleet) lifeOfAPlugin() {
 	t, id := f.t, "50-guest"
-	f.s.Must(http.MethodPost, group+"/nodeplugins?fieldValidation=Strict", `{"apiVersion": "fleet.wasmproxy.io/v1alpha1", "kind": "NodePlugin",
-		"metadata": {"name": "`+id+`"}, "spec": {"artifact": "`+f.artifacts["noop"]+`", "nodeSelector": {"matchLabels": {"pool": "batch"}},
+	object := `{"apiVersion": "fleet.wasmproxy.io/v1alpha1", "kind": "NodePlugin",
+		"metadata": {"name": "` + id + `"}, "spec": {"artifact": "` + f.artifacts["noop"] + `", "nodeSelector": {"matchLabels": {"pool": "batch"}},
 		"settings": {"match": {"namespaces": ["!kube-system"]}, "grant": ["env", {"mounts": ["/opt/tools"]}], "config": {"any": ["JSON", 1]}},
-		"rollout": {"steps": [34, 100], "bakeSeconds": 1}}}`, nil)
+		"rollout": {"steps": [34, 100], "bakeSeconds": 1}}}`
+	f.s.Must(http.MethodPost, group+"/nodeplugins?fieldValidation=Strict", object, nil)
 	f.complete(id, "noop")
+	f.madeAgain(id, "noop", object)
 	f.shadow(id)
 
 	f.edited(id)

@@ -3,10 +3,8 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -33,12 +31,6 @@ const (
 	ForceAnnotation = "fleet.wasmproxy.io/force-delete"
 )
 
-// pluginLabel has the name of the NodePlugin of a ControllerRevision.
-const pluginLabel = "fleet.wasmproxy.io/plugin"
-
-// keptRevisions is how many revisions of a plugin are kept beside those in its status.
-const keptRevisions = 5
-
 // apiTime is how long the API server may take for what one plugin, or one node, needs. One that does not answer would keep all others
 // from their turn. rest.Config.Timeout is no way to say so: it ends watches, too.
 const apiTime = 30 * time.Second
@@ -54,10 +46,11 @@ type Options struct {
 // Controller is the controller. Run is called once.
 type Controller struct {
 	Options
-	client  *kube.Client
-	plugins *kube.Store[*v1alpha1.NodePlugin]
-	reports *kube.Store[*v1alpha1.PluginNode]
-	nodes   *kube.Store[node]
+	client    *kube.Client
+	plugins   *kube.Store[*v1alpha1.NodePlugin]
+	reports   *kube.Store[*v1alpha1.PluginNode]
+	nodes     *kube.Store[node]
+	revisions *kube.Store[revision]
 }
 
 // node is what is needed of a Node.
@@ -76,6 +69,8 @@ func New(client *kube.Client, o Options) *Controller {
 		plugins: kube.NewStore(func(o runtime.Object) *v1alpha1.NodePlugin { return o.(*v1alpha1.NodePlugin) }),
 		reports: kube.NewStore(func(o runtime.Object) *v1alpha1.PluginNode { return o.(*v1alpha1.PluginNode) }),
 		nodes:   kube.NewStore(func(o runtime.Object) node { return readNode(o.(*corev1.Node)) }),
+
+		revisions: kube.NewStore(func(o runtime.Object) revision { return readRevision(o.(*appsv1.ControllerRevision)) }),
 	}
 }
 
@@ -94,9 +89,10 @@ func readNode(n *corev1.Node) node {
 
 // Run works until ctx is done, which is when another controller may lead.
 func (c *Controller) Run(ctx context.Context) {
-	go c.plugins.Run(ctx, c.client.Fleet, "nodeplugins", &v1alpha1.NodePlugin{})
-	go c.reports.Run(ctx, c.client.Fleet, "pluginnodes", &v1alpha1.PluginNode{})
-	go c.nodes.Run(ctx, c.client.Core, "nodes", &corev1.Node{})
+	go c.plugins.Run(ctx, c.client.Fleet, "", "nodeplugins", &v1alpha1.NodePlugin{})
+	go c.reports.Run(ctx, c.client.Fleet, "", "pluginnodes", &v1alpha1.PluginNode{})
+	go c.nodes.Run(ctx, c.client.Core, "", "nodes", &corev1.Node{})
+	go c.revisions.Run(ctx, c.client.Apps, c.Namespace, "controllerrevisions", &appsv1.ControllerRevision{})
 	tick := time.NewTicker(c.Interval)
 	defer tick.Stop()
 	defer c.Metrics.Ended()
@@ -115,7 +111,8 @@ func (c *Controller) reconcile(ctx context.Context, now time.Time) {
 	plugins, first := c.plugins.All()
 	reports, second := c.reports.All()
 	nodes, third := c.nodes.All()
-	if !first || !second || !third {
+	_, fourth := c.revisions.All()
+	if slices.Contains([]bool{first, second, third, fourth}, false) {
 		return
 	}
 	for name, p := range plugins {
@@ -256,59 +253,4 @@ func (c *Controller) say(ctx context.Context, p *v1alpha1.NodePlugin, now v1alph
 	if to := step(now); to != step(p.Status) {
 		c.Log.InfoContext(ctx, "plugin goes on", "plugin", p.Name, "to", to, "nodes", now.Nodes.Selected, "failing", now.Nodes.Failing)
 	}
-}
-
-// revise makes the revision of a plugin's spec, if it is not there, and returns its name.
-func (c *Controller) revise(ctx context.Context, p *v1alpha1.NodePlugin) (string, error) {
-	name, err := v1alpha1.RevisionName(p.Name, p.Spec.RevisionSpec)
-	if err != nil {
-		return "", err
-	}
-	if inStatus(p.Status, name) { // it was made then
-		return name, nil
-	}
-	data, err := json.Marshal(p.Spec.RevisionSpec)
-	if err != nil {
-		return "", err
-	}
-	err = c.client.CreateRevision(ctx, &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: c.Namespace, Labels: map[string]string{pluginLabel: p.Name},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodePlugin", Name: p.Name, UID: p.UID}},
-		},
-		Data: runtime.RawExtension{Raw: data}, Revision: p.Generation,
-	})
-	if apierrors.IsAlreadyExists(err) {
-		return name, nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("making the revision %s: %w", name, err)
-	}
-	return name, c.prune(ctx, p, name)
-}
-
-// inStatus reports whether a status names a revision.
-func inStatus(s v1alpha1.NodePluginStatus, revision string) bool {
-	switch {
-	case s.Stable != nil && s.Stable.Revision == revision, s.Update != nil && s.Update.Revision == revision:
-		return true
-	}
-	return s.RolledBack == revision
-}
-
-// prune removes the oldest revisions that no node is to have.
-func (c *Controller) prune(ctx context.Context, p *v1alpha1.NodePlugin, made string) error {
-	all, err := c.client.Revisions(ctx, c.Namespace, pluginLabel+"="+p.Name)
-	if err != nil {
-		return fmt.Errorf("listing the revisions of %s: %w", p.Name, err)
-	}
-	all = slices.DeleteFunc(all, func(r appsv1.ControllerRevision) bool { return r.Name == made || inStatus(p.Status, r.Name) })
-	slices.SortFunc(all, func(a, b appsv1.ControllerRevision) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
-	var errs []error
-	for _, r := range all[:max(0, len(all)-keptRevisions)] {
-		errs = append(errs, c.client.DeleteRevision(ctx, c.Namespace, r.Name))
-	}
-	return errors.Join(errs...)
 }

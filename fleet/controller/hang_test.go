@@ -40,7 +40,7 @@ func TestAPIServerHangs(t *testing.T) {
 		for _, name := range []string{"50-p", "60-p"} {
 			plugins = append(plugins, &v1alpha1.NodePlugin{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		}
-		err = errors.Join(c.plugins.Replace(plugins, ""), c.reports.Replace(nil, ""), c.nodes.Replace(nil, ""))
+		err = errors.Join(c.plugins.Replace(plugins, ""), c.reports.Replace(nil, ""), c.nodes.Replace(nil, ""), c.revisions.Replace(nil, ""))
 		if err != nil {
 			t.Fatal(err)
 		}

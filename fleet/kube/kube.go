@@ -91,11 +91,9 @@ func (c *Client) CreateRevision(ctx context.Context, r *appsv1.ControllerRevisio
 	return c.Apps.Post().Namespace(r.Namespace).Resource("controllerrevisions").Body(r).Do(ctx).Error()
 }
 
-// Revisions lists those with a label.
-func (c *Client) Revisions(ctx context.Context, namespace, selector string) ([]appsv1.ControllerRevision, error) {
-	list := new(appsv1.ControllerRevisionList)
-	err := c.Apps.Get().Namespace(namespace).Resource("controllerrevisions").Param("labelSelector", selector).Do(ctx).Into(list)
-	return list.Items, err
+// PatchRevision changes one by a merge patch. Its data cannot be changed.
+func (c *Client) PatchRevision(ctx context.Context, namespace, name string, patch []byte) error {
+	return c.Apps.Patch(types.MergePatchType).Namespace(namespace).Resource("controllerrevisions").Name(name).Body(patch).Do(ctx).Error()
 }
 
 // DeleteRevision removes one.

@@ -27,9 +27,9 @@ func NewStore[T any](keep func(runtime.Object) T) *Store[T] {
 	return &Store[T]{keep: keep, changed: make(chan struct{}, 1)}
 }
 
-// Run follows the objects of a cluster-wide kind until ctx is done. kind is an empty one of them.
-func (s *Store[T]) Run(ctx context.Context, c *rest.RESTClient, resource string, kind runtime.Object) {
-	lw := cache.NewListWatchFromClient(c, resource, "", fields.Everything())
+// Run follows the objects of a kind until ctx is done: those of a namespace, or if that is empty of the cluster. kind is an empty one of them.
+func (s *Store[T]) Run(ctx context.Context, c *rest.RESTClient, namespace, resource string, kind runtime.Object) {
+	lw := cache.NewListWatchFromClient(c, resource, namespace, fields.Everything())
 	cache.NewReflectorWithOptions(lw, kind, s, cache.ReflectorOptions{Name: resource}).RunWithContext(ctx)
 }
 

@@ -101,7 +101,7 @@ func newAgent(t *testing.T, s *testcluster.Server, name, revision string, fate f
 
 // watch follows the NodePlugins until ctx is done.
 func (a *agent) watch(ctx context.Context) {
-	a.plugins.Run(ctx, a.client.Fleet, "nodeplugins", &v1alpha1.NodePlugin{})
+	a.plugins.Run(ctx, a.client.Fleet, "", "nodeplugins", &v1alpha1.NodePlugin{})
 }
 
 // run follows what the NodePlugin says until ctx is done.
