@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 
@@ -41,4 +42,25 @@ func (f *fleet) madeAgain(id, module, object string) {
 	f.complete(id, module)
 	f.s.Must(http.MethodDelete, revision, "", nil)
 	testcluster.Eventually(f.t, "a revision that somebody has deleted is there", owned)
+}
+
+// anotherNode has one Node of five be made again under its name, without an agent yet, and waits until it does not count.
+func (f *fleet) anotherNode(n *node, id, spec string) {
+	f.t.Helper()
+	testcluster.Eventually(f.t, "all nodes count", f.selects(id, 5))
+	n.stopAgent()
+	f.s.Must(http.MethodDelete, "/api/v1/nodes/"+n.name, "", nil)
+	register(f.t, f.s, n.name, spec)
+	testcluster.Eventually(f.t, "the report of the former node does not count", f.selects(id, 4))
+	time.Sleep(time.Second) // three rounds of the controller
+}
+
+// selects says if a plugin is for another number of nodes.
+func (f *fleet) selects(id string, want int32) func() error {
+	return func() error {
+		if has := f.get(id).Status.Nodes.Selected; has != want {
+			return fmt.Errorf("the plugin is for %d nodes, not %d", has, want)
+		}
+		return nil
+	}
 }

@@ -336,10 +336,15 @@ func (f *fleet) newNodes(program string) {
 		}
 		return fmt.Errorf("it says %+v", n.Plugins)
 	})
-	time.Sleep(time.Second) // three rounds of the controller
+	f.anotherNode(good, id, taint)
+	if !tainted(good) {
+		f.t.Error("a node that was made again has lost its taint by the report of the former one")
+	}
 	if !tainted(bad) {
 		f.t.Error("a node that has not got the plugin has lost its taint")
 	}
+	good.stopAgent = good.agent()
+	testcluster.Eventually(f.t, "a node that was made again loses its taint", admitted(good))
 	bad.stopAgent()
 	bad.registry = f.registry
 	agent := bad.agentCommand(f.s, buildAgent(f.t, program))(f.t.Context())

@@ -146,14 +146,20 @@ func (n *node) proxyCommand(ctx context.Context, wasmproxy, listen, backend stri
 		"--cgroup-root", "", "--bypass-file", filepath.Join(n.dir, "bypass"))
 }
 
-// makeNode makes a Node that is ready, and the agent's pod on it. spec is more of its JSON.
+// makeNode makes a Node, and the agent's pod on it. spec is more of its JSON.
 func makeNode(t *testing.T, s *testcluster.Server, name, spec string) {
+	t.Helper()
+	register(t, s, name, spec)
+	s.Must(http.MethodPost, "/api/v1/namespaces/wasmproxy/pods", `{"metadata": {"name": "agent-`+name+`"},
+		"spec": {"nodeName": "`+name+`", "serviceAccountName": "wasmproxy-agent", "containers": [{"name": "agent", "image": "i"}]}}`, nil)
+}
+
+// register makes a Node that is ready.
+func register(t *testing.T, s *testcluster.Server, name, spec string) {
 	t.Helper()
 	now := time.Now().UTC().Format(time.RFC3339)
 	s.Must(http.MethodPost, "/api/v1/nodes", `{"metadata": {"name": "`+name+`", "labels": {"pool": "batch"}}`+spec+`,
 		"status": {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "`+now+`"}]}}`, nil)
-	s.Must(http.MethodPost, "/api/v1/namespaces/wasmproxy/pods", `{"metadata": {"name": "agent-`+name+`"},
-		"spec": {"nodeName": "`+name+`", "serviceAccountName": "wasmproxy-agent", "containers": [{"name": "agent", "image": "i"}]}}`, nil)
 }
 
 func (n *node) startAgent(t *testing.T, s *testcluster.Server, token, wasmproxy string) (stop func()) {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
 	"github.com/wasmproxy/wasmproxy/fleet/kube"
@@ -55,6 +57,7 @@ type Controller struct {
 
 // node is what is needed of a Node.
 type node struct {
+	uid             types.UID
 	labels          map[string]string
 	ready           bool
 	changed         time.Time
@@ -75,7 +78,7 @@ func New(client *kube.Client, o Options) *Controller {
 }
 
 func readNode(n *corev1.Node) node {
-	has := node{labels: n.Labels, changed: n.CreationTimestamp.Time}
+	has := node{uid: n.UID, labels: n.Labels, changed: n.CreationTimestamp.Time}
 	if slices.ContainsFunc(n.Spec.Taints, tainted) {
 		has.taints, has.resourceVersion = n.Spec.Taints, n.ResourceVersion
 	}
@@ -85,6 +88,11 @@ func readNode(n *corev1.Node) node {
 		}
 	}
 	return has
+}
+
+// made reports whether a report is this node's. Else it is garbage: it is of a node that is gone, also if another one has its name.
+func (n node) made(r *v1alpha1.PluginNode) bool {
+	return slices.ContainsFunc(r.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == n.uid })
 }
 
 // Run works until ctx is done, which is when another controller may lead.
@@ -115,13 +123,14 @@ func (c *Controller) reconcile(ctx context.Context, now time.Time) {
 	if slices.Contains([]bool{first, second, third, fourth}, false) {
 		return
 	}
+	maps.DeleteFunc(reports, func(name string, r *v1alpha1.PluginNode) bool { return !nodes[name].made(r) })
 	for name, p := range plugins {
 		c.attempt(ctx, "cannot do what a NodePlugin says", slog.String("plugin", name), func(ctx context.Context) error {
 			return c.follow(ctx, p.DeepCopy(), joined(name, reports, nodes), now)
 		})
 	}
 	c.admit(ctx, plugins, reports, nodes)
-	c.tell(plugins, reports, nodes)
+	c.tell(plugins, len(reports))
 }
 
 // attempt does what a plugin or a node needs, for apiTime at the most, and says so if that fails. With a conflict there is news to come.
@@ -135,7 +144,7 @@ func (c *Controller) attempt(ctx context.Context, failure string, of slog.Attr, 
 }
 
 // tell tells Prometheus of the plugins as they were read.
-func (c *Controller) tell(plugins map[string]*v1alpha1.NodePlugin, reports map[string]*v1alpha1.PluginNode, nodes map[string]node) {
+func (c *Controller) tell(plugins map[string]*v1alpha1.NodePlugin, agents int) {
 	all := make([]metrics.Plugin, 0, len(plugins))
 	for name, p := range plugins {
 		one := metrics.Plugin{Name: name, Nodes: p.Status.Nodes}
@@ -147,17 +156,13 @@ func (c *Controller) tell(plugins map[string]*v1alpha1.NodePlugin, reports map[s
 		}
 		all = append(all, one)
 	}
-	c.Metrics.Looked(all, len(joined("", reports, nodes)))
+	c.Metrics.Looked(all, agents)
 }
 
-// joined are the nodes that have an agent, and what these say of a plugin.
+// joined are the nodes whose agents have reported, and what these say of a plugin.
 func joined(plugin string, reports map[string]*v1alpha1.PluginNode, nodes map[string]node) (all []plan.Node) {
 	for name, r := range reports {
-		is, there := nodes[name]
-		if !there { // the report is garbage
-			continue
-		}
-		all = append(all, joinedNode(plugin, name, r, is))
+		all = append(all, joinedNode(plugin, name, r, nodes[name]))
 	}
 	return all
 }
