@@ -55,6 +55,15 @@ func (f *fleet) anotherNode(n *node, id, spec string) {
 	time.Sleep(time.Second) // three rounds of the controller
 }
 
+// leaves has one node of five lose the label of those that have an agent, and get it again.
+func (f *fleet) leaves(n *node, id string) {
+	f.t.Helper()
+	testcluster.Eventually(f.t, "all nodes count", f.selects(id, 5))
+	f.s.Must(http.MethodPatch, "/api/v1/nodes/"+n.name, `{"metadata": {"labels": {"wasmproxy.io/node": null}}}`, nil)
+	testcluster.Eventually(f.t, "a node without the label does not count", f.selects(id, 4))
+	f.s.Must(http.MethodPatch, "/api/v1/nodes/"+n.name, `{"metadata": {"labels": {"wasmproxy.io/node": "true"}}}`, nil)
+}
+
 // selects says if a plugin is for another number of nodes.
 func (f *fleet) selects(id string, want int32) func() error {
 	return func() error {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/registry"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/leaderelection"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -52,7 +53,10 @@ func TestFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := metrics.NewController()
-	o := controller.Options{Namespace: "wasmproxy", Interval: 300 * time.Millisecond, Metrics: told, Log: slog.New(slog.NewTextHandler(&testLog{t, "controller"}, nil))}
+	o := controller.Options{
+		Namespace: "wasmproxy", Agents: labels.SelectorFromSet(labels.Set{"wasmproxy.io/node": "true"}), Interval: 300 * time.Millisecond,
+		Metrics: told, Log: slog.New(slog.NewTextHandler(&testLog{t, "controller"}, nil)),
+	}
 	health := leaderelection.NewLeaderHealthzAdaptor(time.Minute)
 	testcluster.During(t, func(ctx context.Context) {
 		for ctx.Err() == nil { // its pod is started again after it has lost its Lease
@@ -336,6 +340,7 @@ func (f *fleet) newNodes(program string) {
 		}
 		return fmt.Errorf("it says %+v", n.Plugins)
 	})
+	f.leaves(f.nodes[0], id)
 	f.anotherNode(good, id, taint)
 	if !tainted(good) {
 		f.t.Error("a node that was made again has lost its taint by the report of the former one")

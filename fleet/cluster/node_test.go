@@ -158,7 +158,7 @@ func makeNode(t *testing.T, s *testcluster.Server, name, spec string) {
 func register(t *testing.T, s *testcluster.Server, name, spec string) {
 	t.Helper()
 	now := time.Now().UTC().Format(time.RFC3339)
-	s.Must(http.MethodPost, "/api/v1/nodes", `{"metadata": {"name": "`+name+`", "labels": {"pool": "batch"}}`+spec+`,
+	s.Must(http.MethodPost, "/api/v1/nodes", `{"metadata": {"name": "`+name+`", "labels": {"pool": "batch", "wasmproxy.io/node": "true"}}`+spec+`,
 		"status": {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "`+now+`"}]}}`, nil)
 }
 

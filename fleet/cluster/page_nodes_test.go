@@ -49,6 +49,7 @@ func (p *page) begin() {
 	p.t.Helper()
 	for _, name := range []string{"worker-1", "worker-9"} {
 		p.nodes = append(p.nodes, startProxy(p.t, p.s, name, "", filepath.Join(p.bin, "wasmproxy"), "elsewhere.invalid"))
+		p.s.Must(http.MethodPatch, "/api/v1/nodes/"+name, `{"metadata": {"labels": {"wasmproxy.io/node": null}}}`, nil) // a command of the page gives it
 	}
 	p.start(deployment, nil, "--kubeconfig", p.kubeconfig(p.s, p.s.Token("wasmproxy-controller", "")), "--interval", "300ms", "--identity", "page")
 }

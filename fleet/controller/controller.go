@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -39,8 +40,9 @@ const apiTime = 30 * time.Second
 
 // Options are those of a controller.
 type Options struct {
-	Namespace string        // of the ControllerRevisions
-	Interval  time.Duration // between two looks at all plugins, and so between two writes of one status
+	Namespace string          // of the ControllerRevisions
+	Agents    labels.Selector // of nodes that are to have an agent; the reports of other ones do not count
+	Interval  time.Duration   // between two looks at all plugins, and so between two writes of one status
 	Metrics   *metrics.Controller
 	Log       *slog.Logger
 }
@@ -123,7 +125,10 @@ func (c *Controller) reconcile(ctx context.Context, now time.Time) {
 	if slices.Contains([]bool{first, second, third, fourth}, false) {
 		return
 	}
-	maps.DeleteFunc(reports, func(name string, r *v1alpha1.PluginNode) bool { return !nodes[name].made(r) })
+	maps.DeleteFunc(reports, func(name string, r *v1alpha1.PluginNode) bool {
+		is := nodes[name]
+		return !is.made(r) || !c.Agents.Matches(labels.Set(is.labels))
+	})
 	for name, p := range plugins {
 		c.attempt(ctx, "cannot do what a NodePlugin says", slog.String("plugin", name), func(ctx context.Context) error {
 			return c.follow(ctx, p.DeepCopy(), joined(name, reports, nodes), now)

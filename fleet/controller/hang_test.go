@@ -12,6 +12,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
@@ -35,7 +36,7 @@ func TestAPIServerHangs(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
-		c := New(client, Options{Metrics: metrics.NewController(), Log: slog.New(slog.NewTextHandler(&log, nil))})
+		c := New(client, Options{Agents: labels.Everything(), Metrics: metrics.NewController(), Log: slog.New(slog.NewTextHandler(&log, nil))})
 		plugins := []any{}
 		for _, name := range []string{"50-p", "60-p"} {
 			plugins = append(plugins, &v1alpha1.NodePlugin{ObjectMeta: metav1.ObjectMeta{Name: name}})

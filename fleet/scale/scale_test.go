@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/klog/v2"
 
 	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
@@ -283,7 +284,9 @@ func (f *fleet) control() {
 	}
 	told := slog.New(slog.NewTextHandler(f.t.Output(), nil))
 	testcluster.During(f.t, func(ctx context.Context) {
-		controller.New(client, controller.Options{Namespace: "wasmproxy", Interval: *interval, Metrics: metrics.NewController(), Log: told}).Run(ctx)
+		controller.New(client, controller.Options{
+			Namespace: "wasmproxy", Agents: labels.Everything(), Interval: *interval, Metrics: metrics.NewController(), Log: told,
+		}).Run(ctx)
 	})
 	f.until("nodes have what is stable", func() error {
 		if s := f.status(); s.Stable == nil || s.Stable.Revision != revisionName(first) || int(s.Nodes.Selected) != len(f.agents) {

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/leaderelection"
 
 	"github.com/wasmproxy/wasmproxy/fleet/controller"
@@ -22,7 +24,7 @@ goes back if too many of them fail. Without a controller nothing moves: nodes ke
 func controllerCommand() *cobra.Command {
 	var o controller.Options
 	var p process.Process
-	var identity string
+	var identity, agents string
 	cmd := &cobra.Command{
 		Use:   "controller",
 		Short: "Have new revisions of plugins come to the nodes of a cluster in steps",
@@ -35,7 +37,11 @@ func controllerCommand() *cobra.Command {
 				return err
 			}
 			o.Log = p.Log
-			err := controller.Lead(cmd.Context(), p.Config, o.Namespace, identity, health, func(ctx context.Context) {
+			var err error
+			if o.Agents, err = labels.Parse(agents); err != nil {
+				return fmt.Errorf("--agents: %q is not a label selector: %w", agents, err)
+			}
+			err = controller.Lead(cmd.Context(), p.Config, o.Namespace, identity, health, func(ctx context.Context) {
 				controller.New(p.Client, o).Run(ctx)
 			})
 			if err == nil && cmd.Context().Err() == nil {
@@ -49,6 +55,7 @@ func controllerCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.Namespace, "namespace", "wasmproxy", "namespace of the Lease and of the ControllerRevisions")
 	f.StringVar(&identity, "identity", name, "name of this controller, which no other one has")
+	f.StringVar(&agents, "agents", "wasmproxy.io/node=true", "label selector of the nodes that have an agent, as their DaemonSet selects them; no other node counts")
 	f.DurationVar(&o.Interval, "interval", 30*time.Second, "the least time between two changes of a NodePlugin's status, of which all nodes learn")
 	return cmd
 }

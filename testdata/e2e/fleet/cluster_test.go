@@ -60,7 +60,8 @@ func startCluster(t *testing.T) *cluster {
 	for _, module := range []string{first, second, bad, setter} {
 		c.push(module)
 	}
-	node.StartProgram(t, "wasmproxy-fleet", "controller", "--kubeconfig", c.api.Kubeconfig, "--identity", "test", "--interval", "300ms")
+	node.StartProgram(t, "wasmproxy-fleet", "controller", "--kubeconfig", c.api.Kubeconfig, "--identity", "test", "--interval", "300ms",
+		"--agents", "") // kubelet gives its node no label
 	w := isolation.Current()
 	node.StartProgram(t, "wasmproxy-fleet-agent", "--node", node.NodeName, "--kubeconfig", c.agentKubeconfig(), "--plugin-dir", c.proxy.PluginDir,
 		"--wasmproxy", w.Program("wasmproxy"), "--verifier", w.Program("wasmproxy-fleet-verify"), "--status-socket", status,
