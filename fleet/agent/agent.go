@@ -21,6 +21,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/fleet/kube"
 	"github.com/wasmproxy/wasmproxy/fleet/metrics"
 	"github.com/wasmproxy/wasmproxy/fleet/oci"
+	"github.com/wasmproxy/wasmproxy/fleet/plan"
 	"github.com/wasmproxy/wasmproxy/fleet/trust"
 	"github.com/wasmproxy/wasmproxy/runtime/delivery"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
@@ -48,8 +49,8 @@ type Options struct {
 // gives it by default for its own reports of the node, nodeStatusUpdateFrequency.
 const apiTime = 10 * time.Second
 
-// nodeEvery is how often the agent reads its node's labels.
-const nodeEvery = 10 * time.Minute
+// nodeEvery is how often the agent reads its node's labels. A node that these select has as much time again to switch before it is silent.
+const nodeEvery = plan.Silence / 2
 
 // Agent is a node's agent. Run is called once.
 type Agent struct {

@@ -55,6 +55,9 @@ type Controller struct {
 	reports   *kube.Store[*v1alpha1.PluginNode]
 	nodes     *kube.Store[node]
 	revisions *kube.Store[revision]
+
+	// joined is since when nodes are to have a plugin, by plugin and node. It is zero of those that were there when this controller began.
+	joined map[string]map[string]time.Time
 }
 
 // node is what is needed of a Node.
@@ -70,7 +73,7 @@ type node struct {
 // New makes a controller.
 func New(client *kube.Client, o Options) *Controller {
 	return &Controller{
-		Options: o, client: client,
+		Options: o, client: client, joined: map[string]map[string]time.Time{},
 		plugins: kube.NewStore(func(o runtime.Object) *v1alpha1.NodePlugin { return o.(*v1alpha1.NodePlugin) }),
 		reports: kube.NewStore(func(o runtime.Object) *v1alpha1.PluginNode { return o.(*v1alpha1.PluginNode) }),
 		nodes:   kube.NewStore(func(o runtime.Object) node { return readNode(o.(*corev1.Node)) }),
@@ -129,9 +132,10 @@ func (c *Controller) reconcile(ctx context.Context, now time.Time) {
 		is := nodes[name]
 		return !is.made(r) || !c.Agents.Matches(labels.Set(is.labels))
 	})
+	maps.DeleteFunc(c.joined, func(name string, _ map[string]time.Time) bool { return plugins[name] == nil })
 	for name, p := range plugins {
 		c.attempt(ctx, "cannot do what a NodePlugin says", slog.String("plugin", name), func(ctx context.Context) error {
-			return c.follow(ctx, p.DeepCopy(), joined(name, reports, nodes), now)
+			return c.follow(ctx, p.DeepCopy(), nodesOf(name, reports, nodes), now)
 		})
 	}
 	c.admit(ctx, plugins, reports, nodes)
@@ -164,16 +168,16 @@ func (c *Controller) tell(plugins map[string]*v1alpha1.NodePlugin, agents int) {
 	c.Metrics.Looked(all, agents)
 }
 
-// joined are the nodes whose agents have reported, and what these say of a plugin.
-func joined(plugin string, reports map[string]*v1alpha1.PluginNode, nodes map[string]node) (all []plan.Node) {
+// nodesOf are the nodes whose agents have reported, and what these say of a plugin.
+func nodesOf(plugin string, reports map[string]*v1alpha1.PluginNode, nodes map[string]node) (all []plan.Node) {
 	for name, r := range reports {
-		all = append(all, joinedNode(plugin, name, r, nodes[name]))
+		all = append(all, nodeOf(plugin, name, r, nodes[name]))
 	}
 	return all
 }
 
-// joinedNode is a node and what its agent says of a plugin.
-func joinedNode(plugin, name string, r *v1alpha1.PluginNode, is node) plan.Node {
+// nodeOf is a node and what its agent says of a plugin.
+func nodeOf(plugin, name string, r *v1alpha1.PluginNode, is node) plan.Node {
 	n := plan.Node{Name: name, Labels: is.labels, Ready: is.ready, Changed: is.changed, Bypassed: r.Bypassed}
 	if i := slices.IndexFunc(r.Plugins, func(p v1alpha1.PluginReport) bool { return p.Name == plugin }); i >= 0 {
 		n.Report = &r.Plugins[i]
@@ -200,7 +204,7 @@ func (c *Controller) follow(ctx context.Context, p *v1alpha1.NodePlugin, nodes [
 		}
 		desired = name
 	}
-	selected, err := selectedBy(p, nodes)
+	selected, err := c.selectedBy(p, nodes, now)
 	if err != nil {
 		return err
 	}
@@ -220,20 +224,28 @@ func gone(nodes []plan.Node) bool {
 	return !slices.ContainsFunc(nodes, func(n plan.Node) bool { return n.Report != nil })
 }
 
-// selectedBy are the nodes that the plugin is for. A removal is for all.
-func selectedBy(p *v1alpha1.NodePlugin, nodes []plan.Node) (selected []plan.Node, err error) {
-	if p.DeletionTimestamp != nil {
-		return nodes, nil
-	}
+// selectedBy are the nodes that the plugin is for, and since when. A removal is for all.
+func (c *Controller) selectedBy(p *v1alpha1.NodePlugin, nodes []plan.Node, now time.Time) (selected []plan.Node, err error) {
+	before, known := c.joined[p.Name]
+	joined := map[string]time.Time{}
 	for _, n := range nodes {
-		selects, err := plan.Selects(p.Spec.NodeSelector, n.Labels)
-		if err != nil {
-			return nil, fmt.Errorf("reading spec.nodeSelector: %w", err)
+		selects := p.DeletionTimestamp != nil
+		if !selects {
+			if selects, err = plan.Selects(p.Spec.NodeSelector, n.Labels); err != nil {
+				return nil, fmt.Errorf("reading spec.nodeSelector: %w", err)
+			}
 		}
-		if selects {
-			selected = append(selected, n)
+		if !selects {
+			continue
 		}
+		since, was := before[n.Name]
+		if known && !was {
+			since = now
+		}
+		joined[n.Name], n.Joined = since, since
+		selected = append(selected, n)
 	}
+	c.joined[p.Name] = joined
 	return selected, nil
 }
 

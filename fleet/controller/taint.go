@@ -52,7 +52,7 @@ func lacks(
 		if err != nil {
 			return id, fmt.Errorf("reading spec.nodeSelector of %s: %w", id, err)
 		}
-		if selects && !plan.Served(&p.Status, joinedNode(id, name, reports[name], nodes[name])) {
+		if selects && !plan.Served(&p.Status, nodeOf(id, name, reports[name], nodes[name])) {
 			return id, nil
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
 )
 
-// Silence is how long a node that is ready may take to switch.
+// Silence is how long a node that is ready may take to switch, and to learn that it is to have the plugin.
 const Silence = 5 * time.Minute
 
 // maxCanaries bounds the list that all nodes read.
@@ -31,6 +31,7 @@ type Node struct {
 	Labels   map[string]string
 	Ready    bool
 	Changed  time.Time              // when Ready changed last
+	Joined   time.Time              // when it became one that is to have the plugin; zero: long ago
 	Bypassed bool                   // it has taken all plugins out of the way
 	Report   *v1alpha1.PluginReport // nil: it has not got the plugin, or has not said so
 }

@@ -117,7 +117,7 @@ func (t *tally) add(n Node, u *v1alpha1.Update, now time.Time) {
 		if turn {
 			t.healthyOfExpected++
 		}
-	case turn && !is.switched && min(now.Sub(u.StepSince.Time), now.Sub(n.Changed)) >= Silence:
+	case turn && !is.switched && min(now.Sub(u.StepSince.Time), now.Sub(n.Changed), now.Sub(n.Joined)) >= Silence:
 		t.Silent++
 		t.judged++
 		t.example(n, "Silent", "the node is ready, was to switch, and has not said that it has")

@@ -72,6 +72,22 @@ func TestNodesJoinLate(t *testing.T) {
 	}
 }
 
+// TestNodesAreSelectedLate: a node that has been Ready for long has the same time from when it is to have the plugin.
+func TestNodesAreSelectedLate(t *testing.T) {
+	f := newFleet(10)
+	f.to(t, "100%")
+	f.steps(6*time.Minute, func(i int) { f.act(i, never) })
+	f.nodes = append(f.nodes, plan.Node{Name: "selected", Ready: true, Changed: f.now.Add(-time.Hour), Joined: f.now})
+	f.now = f.now.Add(plan.Silence - time.Second)
+	if f.control(); f.status.Nodes.Silent != 0 || f.status.Update == nil {
+		t.Errorf("before it is silent: %+v, rolled back %q", f.status.Nodes, f.status.RolledBack)
+	}
+	f.now = f.now.Add(time.Second)
+	if f.control(); f.status.RolledBack != "r1" {
+		t.Errorf("a node that says nothing for %v: %+v", plan.Silence, f.status.Nodes)
+	}
+}
+
 // TestStepsChange: the next step is the smallest of the new ones that adds a node.
 func TestStepsChange(t *testing.T) {
 	f := newFleet(1000)
