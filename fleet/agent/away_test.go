@@ -81,6 +81,14 @@ func TestRegistryIsAway(t *testing.T) {
 	has := func(revision string) func() bool { return func() bool { return a.state["50-p"].Revision == revision } }
 
 	p.Status.Stable = &v1alpha1.Stable{Revision: stable}
+	await("the node says that it has fetched the stable revision", func() bool {
+		says, err := a.follow(t.Context(), p, nil, map[string]bool{})
+		return err == nil && says != nil && says.Next != nil && says.Next.State == v1alpha1.NextFetched
+	})
+	if has(stable)() {
+		t.Fatal("a node has a plugin before the API server knows that it may: nobody would wait for it to remove the plugin")
+	}
+	a.report.last = &v1alpha1.PluginNode{Plugins: []v1alpha1.PluginReport{{Name: "50-p"}}}
 	await("the node has the stable revision", has(stable))
 	p.Status.Update = &v1alpha1.Update{Revision: update, Canaries: []string{"n"}}
 	await("the node has the update", has(update))

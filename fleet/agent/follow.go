@@ -114,6 +114,10 @@ func (a *Agent) putFetched(ctx context.Context, p *v1alpha1.NodePlugin, c plan.C
 		r.Phase, r.Message = v1alpha1.Blocked, cut(taken)
 		return nil
 	}
+	if _, ours := a.state[p.Name]; !ours && !a.report.names(p.Name) { // a removal waits for the nodes that have said so
+		r.Next = &v1alpha1.Next{Revision: c.Revision, State: v1alpha1.NextFetched}
+		return nil
+	}
 	of := delivery.Delivery{Owner: owner(p.Name), Plugins: []delivery.Plugin{has.plugin}, Probation: c.Probation, MaxRefused: c.MaxRefused}
 	shadow := ""
 	switch {

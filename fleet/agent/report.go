@@ -31,6 +31,11 @@ type reporter struct {
 // forget has the next report be written, whatever it says.
 func (r *reporter) forget() { r.last = nil }
 
+// names reports whether the API server has it from the node that it has a plugin, or may have it soon.
+func (r *reporter) names(plugin string) bool {
+	return r.last != nil && slices.ContainsFunc(r.last.Plugins, func(one v1alpha1.PluginReport) bool { return one.Name == plugin })
+}
+
 // write reports, unless the API server has it already, or it is not the time. While the proxy does not answer, what it
 // has said last stays.
 func (r *reporter) write(ctx context.Context, node *metav1.PartialObjectMetadata, all map[string]v1alpha1.PluginReport,
