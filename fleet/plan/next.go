@@ -132,7 +132,7 @@ func advance(s *v1alpha1.NodePluginStatus, in Input, nodes []Node, t tally) {
 		if t.expected > 0 && enough(int(t.Fetched), t.expected) {
 			begin(u, in, nodes, stepCanary)
 		}
-	case t.expected == 0 && u.StepIndex == stepCanary: // all are away: others take their place
+	case t.expected == 0 && u.StepIndex == stepCanary: // all are away, or silent in a removal: others take their place
 		begin(u, in, nodes, stepCanary)
 	case t.healthyOfExpected == 0, !baked, !enough(t.healthyOfExpected, t.expected):
 	case all && u.Mode == v1alpha1.Shadow: // until mode or revision changes
@@ -159,7 +159,7 @@ func share(percent int32, all int) int { return (int(percent)*all + 99) / 100 }
 // begin begins a step: it says which nodes have the update from now on.
 func begin(u *v1alpha1.Update, in Input, nodes []Node, step int32) {
 	if step == stepCanary {
-		canaries := pick(u.Revision, in.Rollout.Canary, nodes)
+		canaries := pick(u, in.Rollout.Canary, nodes)
 		if len(canaries) == 0 {
 			return
 		}
@@ -173,20 +173,24 @@ func begin(u *v1alpha1.Update, in Input, nodes []Node, step int32) {
 // there reports whether a node does what the fleet says.
 func (n *Node) there() bool { return n.Ready && !n.Bypassed && !apart(n.Report) }
 
-// pick chooses canaries among the nodes that are there: all that the selector selects, or the first one. Those that have fetched the
-// revision come first.
-func pick(revision string, selector *metav1.LabelSelector, nodes []Node) (names []string) {
+// pick chooses other canaries than there are, among the nodes that are there: all that the selector selects, or the first one. Those that
+// have fetched the revision come first.
+func pick(u *v1alpha1.Update, selector *metav1.LabelSelector, nodes []Node) (names []string) {
 	waits := map[string]int{}
 	for _, n := range nodes {
-		if selects, err := Selects(selector, n.Labels); err == nil && selects && n.there() {
-			names = append(names, n.Name)
-			if n.next(revision) != v1alpha1.NextFetched {
-				waits[n.Name] = 1
-			}
+		if !n.there() || slices.Contains(u.Canaries, n.Name) {
+			continue
+		}
+		if selects, err := Selects(selector, n.Labels); err != nil || !selects {
+			continue
+		}
+		names = append(names, n.Name)
+		if n.next(u.Revision) != v1alpha1.NextFetched {
+			waits[n.Name] = 1
 		}
 	}
 	slices.SortFunc(names, func(a, b string) int {
-		return cmp.Or(cmp.Compare(waits[a], waits[b]), cmp.Compare(rank(revision, a), rank(revision, b)))
+		return cmp.Or(cmp.Compare(waits[a], waits[b]), cmp.Compare(rank(u.Revision, a), rank(u.Revision, b)))
 	})
 	most := maxCanaries
 	if selector == nil {

@@ -120,6 +120,9 @@ func (t *tally) add(n Node, u *v1alpha1.Update, now time.Time) {
 	case turn && !is.switched && min(now.Sub(u.StepSince.Time), now.Sub(n.Changed), now.Sub(n.Joined)) >= Silence:
 		t.Silent++
 		t.judged++
+		if u.Revision == v1alpha1.NoRevision { // the object waits for the node, and no step does
+			t.expected--
+		}
 		t.example(n, "Silent", "the node is ready, was to switch, and has not said that it has")
 	}
 }

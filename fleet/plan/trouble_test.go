@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,22 +102,38 @@ func TestStepsChange(t *testing.T) {
 	}
 }
 
-// TestRemovalWaits: a removal is not rolled back, since nothing could follow it, and goes on when the silent node is back.
-func TestRemovalWaits(t *testing.T) {
+// TestRemovalOfSilentNodes: a removal is not rolled back, since nothing could follow it. Another canary takes the place of a silent one,
+// and no step waits for it. The object does.
+func TestRemovalOfSilentNodes(t *testing.T) {
 	f := newFleet(100)
 	f.run(never, 10*time.Hour)
 	f.desired = v1alpha1.NoRevision
+	f.control()
+	f.control()
+	silent := f.status.Update.Canaries[0]
 	f.steps(5*time.Hour, func(i int) {
-		if u := f.status.Update; len(u.Canaries) == 0 || f.nodes[i].Name != u.Canaries[0] {
+		if f.nodes[i].Name != silent {
 			f.act(i, never)
 		}
+		if gone := 100 - f.have("r1"); gone > f.may(f.nodes) {
+			t.Fatalf("%d nodes have removed the plugin, and %d may: %+v", gone, f.may(f.nodes), f.status.Update)
+		}
 	})
-	if f.status.RolledBack != "" || f.status.Nodes.Silent != 1 {
-		t.Errorf("the canary is silent: rolled back %q, %+v", f.status.RolledBack, f.status.Nodes)
+	m := f.status.Conditions[0].Message
+	if f.have("r1") != 1 || f.status.Update != nil || f.status.RolledBack != "" || !strings.HasSuffix(m, ": "+silent) {
+		t.Errorf("one node is silent: %d have the plugin, the message is %q, and the status %+v", f.have("r1"), m, f.status)
+	}
+
+	f = newFleet(10)
+	f.run(never, 10*time.Hour)
+	f.desired = v1alpha1.NoRevision
+	f.steps(5*time.Hour, func(int) {})
+	if u := f.status.Update; u == nil || u.Step != "Canary" || f.have("r1") != 10 {
+		t.Errorf("all nodes are silent: the status is %+v", f.status)
 	}
 	f.run(never, 10*time.Hour)
-	if f.status.Stable.Revision != v1alpha1.NoRevision || f.status.Update != nil {
-		t.Errorf("the node is back: stable is %s, update %+v", f.status.Stable.Revision, f.status.Update)
+	if f.have("r1") != 0 || f.status.Update != nil {
+		t.Errorf("the nodes are back: %d have the plugin, and the status is %+v", f.have("r1"), f.status)
 	}
 }
 
