@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
@@ -172,6 +173,9 @@ func (a *Agent) load(revision string) (loaded, error) {
 	has, err := a.revisions.load(revision)
 	if err != nil {
 		a.fetcher.forget(revision) // it is to be fetched again
+		if errors.Is(err, fs.ErrNotExist) || !errors.As(err, new(syscall.Errno)) {
+			err = errors.Join(err, os.RemoveAll(a.revisions.path(revision)))
+		}
 		return has, err
 	}
 	a.loaded[revision] = has

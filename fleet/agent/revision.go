@@ -114,10 +114,14 @@ func (r revisions) module(name string) ([]byte, error) {
 // is not signed: somebody may still sign it. A process that is killed leaves nothing under the revision's name.
 func (r revisions) fetch(ctx context.Context, name string) error {
 	spec, err := r.read(name)
-	if err == nil {
+	switch {
+	case err == nil:
 		return r.letIn(ctx, spec.Artifact, r.path(name))
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
+	case errors.Is(err, errRefused): // it has changed on the disk
+		if err := os.RemoveAll(r.path(name)); err != nil {
+			return err
+		}
+	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
 	text, err := r.content(ctx, name)
@@ -146,9 +150,9 @@ func (r revisions) fetch(ctx context.Context, name string) error {
 	}
 	plugin := pluginOf(name)
 	err = errors.Join(
-		os.WriteFile(filepath.Join(stage, plugin+".wasm"), module, 0o644),
-		os.WriteFile(filepath.Join(stage, plugin+".json"), settings, 0o644),
-		os.WriteFile(filepath.Join(stage, specFile), text, 0o644),
+		regular.Replace(filepath.Join(stage, plugin+".wasm"), module, 0o644),
+		regular.Replace(filepath.Join(stage, plugin+".json"), settings, 0o644),
+		regular.Replace(filepath.Join(stage, specFile), text, 0o644),
 	)
 	if err != nil {
 		return err

@@ -65,6 +65,30 @@ func TestFetch(t *testing.T) {
 	}
 }
 
+// TestChangedOnDisk fetches a revision again that has changed on the disk, as after a loss of power.
+func TestChangedOnDisk(t *testing.T) {
+	r, name, _ := shelf(t, v1alpha1.RevisionSpec{Artifact: "r/p@sha256:1"})
+	a := &Agent{revisions: r, fetcher: &fetcher{}, loaded: map[string]loaded{}}
+	for _, file := range []string{specFile, "50-p.wasm", "50-p.json"} {
+		if err := r.fetch(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(r.path(name, file), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.load(name); err == nil {
+			t.Errorf("a revision whose %s is empty is loaded", file)
+		}
+		if err := r.fetch(t.Context(), name); err != nil {
+			t.Errorf("fetching a revision whose %s is empty: %v", file, err)
+		}
+		if _, err := a.load(name); err != nil {
+			t.Errorf("a revision whose %s was empty: %v", file, err)
+		}
+		clear(a.loaded)
+	}
+}
+
 // TestFetchRefuses leaves nothing under the revision's name, and says whether another try can help.
 func TestFetchRefuses(t *testing.T) {
 	for _, test := range []struct {
