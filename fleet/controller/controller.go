@@ -224,18 +224,17 @@ func gone(nodes []plan.Node) bool {
 	return !slices.ContainsFunc(nodes, func(n plan.Node) bool { return n.Report != nil })
 }
 
-// selectedBy are the nodes that the plugin is for, and since when. A removal is for all.
+// selectedBy are the nodes that the plugin is for, and since when. A removal is also for those that have it still.
 func (c *Controller) selectedBy(p *v1alpha1.NodePlugin, nodes []plan.Node, now time.Time) (selected []plan.Node, err error) {
 	before, known := c.joined[p.Name]
 	joined := map[string]time.Time{}
 	for _, n := range nodes {
-		selects := p.DeletionTimestamp != nil
-		if !selects {
-			if selects, err = plan.Selects(p.Spec.NodeSelector, n.Labels); err != nil {
-				return nil, fmt.Errorf("reading spec.nodeSelector: %w", err)
-			}
-		}
-		if !selects {
+		selects, err := plan.Selects(p.Spec.NodeSelector, n.Labels)
+		has := p.DeletionTimestamp != nil && n.Report != nil
+		switch {
+		case err != nil && p.DeletionTimestamp == nil:
+			return nil, fmt.Errorf("reading spec.nodeSelector: %w", err)
+		case !selects && !has:
 			continue
 		}
 		since, was := before[n.Name]

@@ -22,7 +22,11 @@ func TestSelectedBy(t *testing.T) {
 		now = now.Add(time.Minute)
 		var nodes []plan.Node
 		for i, pool := range pools {
-			nodes = append(nodes, plan.Node{Name: string(rune('a' + i)), Labels: map[string]string{"pool": pool}})
+			n := plan.Node{Name: string(rune('a' + i)), Labels: map[string]string{"pool": pool}}
+			if pool == "had" { // which was of the pool, and has the plugin
+				n.Report = new(v1alpha1.PluginReport)
+			}
+			nodes = append(nodes, n)
 		}
 		selected, err := c.selectedBy(p, nodes, now)
 		if err != nil {
@@ -47,5 +51,5 @@ func TestSelectedBy(t *testing.T) {
 	is("one has left", look("web", "batch"), then)
 	is("it is back", look("batch", "batch"), now, then)
 	p.DeletionTimestamp = &metav1.Time{Time: now}
-	is("a removal", look("batch", "batch", "web"), now.Add(-time.Minute), then, now)
+	is("a removal", look("batch", "batch", "web", "had"), now.Add(-time.Minute), then, now)
 }
