@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,10 +64,11 @@ type Agent struct {
 	fetched   chan struct{}
 
 	started time.Time
-	node    *metav1.PartialObjectMetadata // nil until it was read
-	nodeAt  time.Time                     // when reading it was tried last
-	state   map[string]delivered          // by plugin
-	loaded  map[string]loaded             // by revision
+	node    *metav1.PartialObjectMetadata     // nil until it was read
+	labels  atomic.Pointer[map[string]string] // the node's, for the fetcher
+	nodeAt  time.Time                         // when reading it was tried last
+	state   map[string]delivered              // by plugin
+	loaded  map[string]loaded                 // by revision
 	report  reporter
 
 	trustChanges int // of the trust file, when the revisions were verified last
@@ -89,7 +91,8 @@ func New(client *kube.Client, o Options) (*Agent, error) {
 		return nil, err
 	}
 	a.revisions = revisions{dir: dir, content: a.content, pull: o.Registry.Pull, try: a.try,
-		guard: guard{trust.NewFile(o.TrustFile), o.TrustFile, o.Verifier, o.Registry}}
+		labels: func() map[string]string { return *a.labels.Load() },
+		guard:  guard{trust.NewFile(o.TrustFile), o.TrustFile, o.Verifier, o.Registry}}
 	_, a.trustChanges = a.revisions.now()
 	a.fetcher = &fetcher{
 		has: a.revisions.ready, fetch: a.revisions.fetch, changed: a.fetched, failed: o.Metrics.FetchFailed, known: map[string]*fetching{},
@@ -191,6 +194,10 @@ func (a *Agent) readNode(ctx context.Context) error {
 	}
 	if a.node != nil && a.node.UID != node.UID { // its PluginNode is garbage
 		a.report.forget()
+	}
+	if a.node == nil || !maps.Equal(a.node.Labels, node.Labels) {
+		a.labels.Store(&node.Labels)
+		a.fetcher.keep(nil) // other revisions may be for this node now
 	}
 	a.node, a.nodeAt = node, time.Now()
 	return nil

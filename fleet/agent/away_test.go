@@ -54,8 +54,9 @@ func TestRegistryIsAway(t *testing.T) {
 			}
 			return modules[artifact], nil
 		},
-		try:   func(context.Context, string, string) error { return nil },
-		guard: guard{trust.NewFile(filepath.Join(dir, "no-trust")), "", "", oci.Client{}},
+		try:    func(context.Context, string, string) error { return nil },
+		labels: func() map[string]string { return nil },
+		guard:  guard{trust.NewFile(filepath.Join(dir, "no-trust")), "", "", oci.Client{}},
 	}
 	a.fetcher = &fetcher{has: a.revisions.ready, fetch: a.revisions.fetch, changed: a.fetched, failed: func() {}, known: map[string]*fetching{}}
 	p := &v1alpha1.NodePlugin{ObjectMeta: metav1.ObjectMeta{Name: "50-p"}}

@@ -31,7 +31,7 @@ type fetching struct {
 	cancel context.CancelFunc
 	urgent chan struct{} // closed when it is not to wait any longer
 	soon   bool          // urgent is closed
-	done   bool          // there is an answer: err
+	done   bool          // there is an answer: err, which is errRefused or errNotSelected, or nil
 	err    error
 }
 
@@ -112,7 +112,7 @@ func (f *fetcher) run(ctx context.Context, revision string, one *fetching, jitte
 		try, cancel := context.WithTimeout(ctx, fetchTime)
 		err := f.fetch(try, revision)
 		cancel()
-		if err != nil && ctx.Err() == nil {
+		if err != nil && !errors.Is(err, errNotSelected) && ctx.Err() == nil {
 			f.failed()
 		}
 		if f.answer(one, err) {
@@ -125,7 +125,7 @@ func (f *fetcher) run(ctx context.Context, revision string, one *fetching, jitte
 // answer keeps what has come of a try, and reports whether it was the last one.
 func (f *fetcher) answer(one *fetching, err error) bool {
 	f.mu.Lock()
-	one.done, one.err = err == nil || errors.Is(err, errRefused), err
+	one.done, one.err = err == nil || errors.Is(err, errRefused) || errors.Is(err, errNotSelected), err
 	last := one.done
 	f.mu.Unlock()
 	select {

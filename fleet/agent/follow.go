@@ -78,6 +78,8 @@ func (a *Agent) follow(
 // tryNext has an update fetched and tried, and says how far that is.
 func (a *Agent) tryNext(ctx context.Context, revision string, jitter time.Duration) *v1alpha1.Next {
 	switch done, err := a.fetcher.want(ctx, revision, jitter); {
+	case errors.Is(err, errNotSelected):
+		return nil
 	case done && err == nil:
 		return &v1alpha1.Next{Revision: revision, State: v1alpha1.NextFetched}
 	case done, errors.Is(err, trust.ErrRefused): // the latter is of a revision on disk, and is tried again
@@ -93,7 +95,11 @@ func (a *Agent) put(ctx context.Context, p *v1alpha1.NodePlugin, c plan.Choice, 
 	if p.Spec.Disabled && a.revisions.has(c.Revision) { // what is switched off need not be trusted
 		return a.putFetched(ctx, p, c, r)
 	}
-	if done, err := a.fetcher.want(ctx, c.Revision, 0); !done || err != nil {
+	done, err := a.fetcher.want(ctx, c.Revision, 0)
+	if errors.Is(err, errNotSelected) {
+		return a.remove(ctx, p.Name)
+	}
+	if !done || err != nil {
 		r.Next = a.tryNext(ctx, c.Revision, 0)
 		if is, ours := a.state[p.Name]; ours && p.Spec.Disabled && a.revisions.has(is.Revision) { // what runs is switched off meanwhile
 			return a.putFetched(ctx, p, plan.Choice{Revision: is.Revision}, r)

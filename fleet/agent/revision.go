@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
+	"github.com/wasmproxy/wasmproxy/fleet/plan"
 	"github.com/wasmproxy/wasmproxy/runtime/delivery"
 	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
@@ -24,12 +25,16 @@ const specFile = "revision.spec"
 // errRefused says that a revision is of no use on this node, and that another try would bring the same.
 var errRefused = errors.New("refused")
 
+// errNotSelected says that a revision is not for this node, as long as the node's labels are what they are.
+var errNotSelected = errors.New("its selector does not select the node")
+
 // revisions are those on disk, which were fetched, checked and tried.
 type revisions struct {
 	dir     string                                                 // absolute; the agent's own
 	content func(ctx context.Context, name string) ([]byte, error) // of a ControllerRevision
 	pull    func(ctx context.Context, artifact string) ([]byte, error)
 	try     func(ctx context.Context, dir, plugin string) error // errRefused if the proxy would not load it
+	labels  func() map[string]string                            // of the node
 	guard
 }
 
@@ -110,8 +115,8 @@ func (r revisions) module(name string) ([]byte, error) {
 	return all[0].Module, nil
 }
 
-// fetch brings a revision to the disk, if it is let in, and tries it. If it is there it is only verified, and that fails as long as it
-// is not signed: somebody may still sign it. A process that is killed leaves nothing under the revision's name.
+// fetch brings a revision to the disk, if it is for this node and let in, and tries it. If it is there it is only verified, and that fails
+// as long as it is not signed: somebody may still sign it. A process that is killed leaves nothing under the revision's name.
 func (r revisions) fetch(ctx context.Context, name string) error {
 	spec, err := r.read(name)
 	switch {
@@ -130,6 +135,9 @@ func (r revisions) fetch(ctx context.Context, name string) error {
 	}
 	if spec, err = parse(name, text); err != nil {
 		return err
+	}
+	if selects, err := plan.Selects(spec.NodeSelector, r.labels()); err != nil || !selects {
+		return errors.Join(err, errNotSelected)
 	}
 	stage, err := os.MkdirTemp(r.dir, "next-")
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
 	"github.com/wasmproxy/wasmproxy/fleet/oci"
 	"github.com/wasmproxy/wasmproxy/fleet/trust"
@@ -34,6 +36,7 @@ func shelf(t *testing.T, spec v1alpha1.RevisionSpec) (r revisions, name string, 
 		content: func(context.Context, string) ([]byte, error) { return *content, nil },
 		pull:    func(context.Context, string) ([]byte, error) { return []byte(module), nil },
 		try:     func(context.Context, string, string) error { return nil },
+		labels:  func() map[string]string { return map[string]string{"pool": "batch"} },
 		guard:   guard{trust: trust.NewFile(filepath.Join(t.TempDir(), "trust.yaml"))},
 	}, name, content
 }
@@ -115,6 +118,25 @@ func TestFetchRefuses(t *testing.T) {
 		}
 		if entries, err := os.ReadDir(r.dir); err != nil || len(entries) > 0 {
 			t.Errorf("%s: it leaves %v (%v)", test.name, entries, err)
+		}
+	}
+}
+
+// TestFetchNotSelected asks no registry for what is not for the node.
+func TestFetchNotSelected(t *testing.T) {
+	for pool, selects := range map[string]bool{"batch": true, "web": false} {
+		r, name, _ := shelf(t, v1alpha1.RevisionSpec{
+			Artifact: "r/p@sha256:1", NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"pool": pool}},
+		})
+		pulled := false
+		r.pull = func(context.Context, string) ([]byte, error) { pulled = true; return []byte(module), nil }
+		err := r.fetch(t.Context(), name)
+		if pulled != selects || errors.Is(err, errNotSelected) == selects || r.has(name) != selects {
+			t.Errorf("a revision for the pool %s: pulled %v, %v", pool, pulled, err)
+		}
+		f := &fetcher{changed: make(chan struct{}, 1)}
+		if one := new(fetching); !f.answer(one, err) {
+			t.Errorf("a revision for the pool %s is fetched again", pool)
 		}
 	}
 }

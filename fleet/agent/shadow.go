@@ -28,6 +28,10 @@ func (a *Agent) beside(
 ) (with []byte, digest string, err error) {
 	r.Shadow = &v1alpha1.ShadowReport{Revision: revision, Phase: v1alpha1.Waiting}
 	done, err := a.fetcher.want(ctx, revision, 0)
+	if errors.Is(err, errNotSelected) {
+		r.Shadow = nil
+		return text, "", nil
+	}
 	if err != nil {
 		r.Shadow.Message = cut(err.Error())
 	}
