@@ -487,7 +487,7 @@ func wander(f *fleet, r *rand.Rand, bad func(node, revision string) bool) string
 		f.now = f.now.Add(time.Duration(r.IntN(120)) * time.Second)
 		switch r.IntN(40) {
 		case 0:
-			f.desired = fmt.Sprintf("r%d", 1+r.IntN(4))
+			f.desired = []string{"r1", "r2", "r3", "r4", v1alpha1.NoRevision}[r.IntN(5)]
 		case 1:
 			f.join(fmt.Sprintf("late-%d", r.IntN(1e6)))
 		case 2:
