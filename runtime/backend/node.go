@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
@@ -25,20 +27,24 @@ type runtimeHandlers struct {
 	all  []status.Handler
 }
 
-// Describe finds out what plugins and operators may know of the node.
+// Describe finds out what plugins and operators may know of the node. What the container runtime does not answer stays as it
+// was: it may be about to restart.
 func (b *Backend) Describe(ctx context.Context) {
-	handlers := runtimeHandlers{life: b.life.Load()}
-	node := machine()
+	node, handlers := *b.Node.Load(), runtimeHandlers{life: b.life.Load()}
+	machine(&node)
 	node.CgroupVersion = b.cgroups.Version()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel() // older runtimes do not answer everything
-	if v, err := b.Client.Version(ctx, &runtimeapi.VersionRequest{}); err == nil {
+	defer cancel()
+	if v, err := b.Client.Version(ctx, &runtimeapi.VersionRequest{}); answered(err) {
 		node.RuntimeName, node.RuntimeVersion = v.GetRuntimeName(), v.GetRuntimeVersion()
 	}
-	if c, err := b.Client.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{}); err == nil && c.GetLinux() != nil {
-		node.CgroupDriver = strings.ToLower(c.GetLinux().GetCgroupDriver().String())
+	if c, err := b.Client.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{}); answered(err) {
+		if node.CgroupDriver = ""; c.GetLinux() != nil {
+			node.CgroupDriver = strings.ToLower(c.GetLinux().GetCgroupDriver().String())
+		}
 	}
-	if s, err := b.Client.Status(ctx, &runtimeapi.StatusRequest{}); err == nil {
+	if s, err := b.Client.Status(ctx, &runtimeapi.StatusRequest{}); answered(err) {
+		node.RuntimeHandlers = nil
 		for _, h := range s.GetRuntimeHandlers() {
 			features := h.GetFeatures()
 			handlers.all = append(handlers.all, status.Handler{
@@ -53,6 +59,9 @@ func (b *Backend) Describe(ctx context.Context) {
 	b.Node.Store(&node)
 }
 
+// answered reports whether a runtime has answered. Older ones do not have every method.
+func answered(err error) bool { return err == nil || grpcstatus.Code(err) == codes.Unimplemented }
+
 // DescribeChanged is Describe if the runtime may be another than the one that was asked, or was not asked yet, since there
 // is no plugin.
 func (b *Backend) DescribeChanged(ctx context.Context) {
@@ -61,8 +70,8 @@ func (b *Backend) DescribeChanged(ctx context.Context) {
 	}
 }
 
-// machine tells what the kernel says.
-func machine() (node crifield.Node) {
+// machine notes what the kernel says.
+func machine(node *crifield.Node) {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) == nil {
 		node.Memory = int64(info.Totalram) * int64(info.Unit) // the fields' types differ between architectures
@@ -75,7 +84,6 @@ func machine() (node crifield.Node) {
 	if err == nil {
 		node.CPUs = countCPUs(strings.TrimSpace(string(online)))
 	}
-	return node
 }
 
 // countCPUs counts a list such as "0-3,7". It returns 0 for any other text.

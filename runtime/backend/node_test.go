@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"reflect"
 	"runtime"
 	"slices"
 	"testing"
@@ -28,7 +29,8 @@ func TestCountCPUs(t *testing.T) {
 }
 
 func TestMachine(t *testing.T) {
-	node := machine()
+	var node crifield.Node
+	machine(&node)
 	if node.CPUs < runtime.NumCPU() || node.Memory < 1<<20 || len(node.Kernel) < 3 {
 		t.Errorf("the node is %+v", node)
 	}
@@ -50,14 +52,10 @@ func (handlers) RuntimeConfig(context.Context, *runtimeapi.RuntimeConfigRequest)
 	return &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: runtimeapi.CgroupDriver_CGROUPFS}}, nil
 }
 
-// What a runtime does not tell is left out, and what it tells is known.
-func TestDescribe(t *testing.T) {
-	dir, err := os.MkdirTemp("", "wp") // a socket's path must be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	l, err := net.Listen("unix", dir+"/runtime.sock")
+// serve serves a runtime with two handlers at a path, until the test ends or the server is stopped.
+func serve(t *testing.T, path string) *grpc.Server {
+	t.Helper()
+	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,12 +63,35 @@ func TestDescribe(t *testing.T) {
 	runtimeapi.RegisterRuntimeServiceServer(server, handlers{})
 	go server.Serve(l)
 	t.Cleanup(server.Stop)
-	conn, err := proxy.Dial(dir + "/runtime.sock")
+	return server
+}
+
+// connect returns a Backend of the runtime at a path.
+func connect(t *testing.T, path string) *Backend {
+	t.Helper()
+	conn, err := proxy.Dial(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	b := New(conn, runtimeapi.NewRuntimeServiceClient(conn), pods.NewStore(), nil, nil, observe.Discard())
+	return New(conn, runtimeapi.NewRuntimeServiceClient(conn), pods.NewStore(), nil, nil, observe.Discard())
+}
+
+func socketPath(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "wp") // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir + "/runtime.sock"
+}
+
+// What a runtime does not tell is left out, what it tells is known, and stays known while the runtime is down: calls that come
+// before it was asked again meet plugins that know where they are.
+func TestDescribe(t *testing.T) {
+	path := socketPath(t)
+	server, b := serve(t, path), connect(t, path)
 	var node crifield.Node
 	for end := time.Now().Add(30 * time.Second); node.CgroupDriver == "" && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		b.Describe(t.Context()) // until the connection is up
@@ -82,5 +103,10 @@ func TestDescribe(t *testing.T) {
 	want := []status.Handler{{}, {Name: "kata", UserNamespaces: true}, {Name: "runc", RecursiveReadOnlyMounts: true}}
 	if got := b.Handlers(); !slices.Equal(got, want) {
 		t.Errorf("the handlers are %+v, want %+v", got, want)
+	}
+	server.Stop()
+	b.Describe(t.Context())
+	if got := *b.Node.Load(); !reflect.DeepEqual(got, node) {
+		t.Errorf("without the runtime the node is %+v, and it was %+v", got, node)
 	}
 }
