@@ -118,36 +118,51 @@ func (b *Backend) Watch(ctx context.Context, behind func(context.Context)) {
 	l := link{observer: b.observer, target: b.conn.Target()}
 	var refill time.Time // not before then
 	for ctx.Err() == nil {
-		var again time.Time // when to look though the state is the same; zero: never
-		state := b.conn.GetState()
+		state, left := b.conn.GetState(), make(chan struct{})
+		go func() { // also while behind runs: states may pass in that time
+			defer close(left)
+			b.conn.WaitForStateChange(ctx, state)
+		}()
 		switch state {
 		case connectivity.Ready:
-			again = l.up(ctx)
-			if b.Behind() && !time.Now().Before(refill) {
-				behind(ctx)
-				if b.Behind() || l.unsteady() {
-					refill = time.Now().Add(retryTime)
-				}
-			}
-			if b.Behind() {
-				again = sooner(again, refill)
-			}
+			refill = b.keepFilled(ctx, &l, refill, behind, left)
 		case connectivity.TransientFailure:
 			l.failed(ctx)
 		case connectivity.Idle:
 			b.conn.Connect()
 		}
-		look, cancel := ctx, context.CancelFunc(func() {})
-		if !again.IsZero() {
-			look, cancel = context.WithDeadline(ctx, again)
-		}
-		changed := b.conn.WaitForStateChange(look, state)
-		cancel()
-		if changed && state == connectivity.Ready {
+		<-left
+		if state == connectivity.Ready && ctx.Err() == nil {
 			b.life.Add(1) // lost, even if it is up again by now: states pass faster than they are looked at
 			if l.lost(ctx); !l.unsteady() {
 				refill = time.Time{}
 			}
+		}
+	}
+}
+
+// keepFilled does for Watch what is due while the connection is up, until it has left that state. behind is not called before
+// refill; the result is the refill of the next time.
+func (b *Backend) keepFilled(ctx context.Context, l *link, refill time.Time, behind func(context.Context), left <-chan struct{}) time.Time {
+	for {
+		again := l.up(ctx) // when to look though the state is the same; zero: never
+		if b.Behind() && !time.Now().Before(refill) {
+			behind(ctx)
+			if b.Behind() || l.unsteady() {
+				refill = time.Now().Add(retryTime)
+			}
+		}
+		if b.Behind() {
+			again = sooner(again, refill)
+		}
+		var due <-chan time.Time
+		if !again.IsZero() {
+			due = time.After(time.Until(again))
+		}
+		select {
+		case <-due:
+		case <-left:
+			return refill
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/connectivity"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -46,6 +47,34 @@ func TestRestartThatNobodySaw(t *testing.T) {
 	})
 	if filled != 3 {
 		t.Errorf("the store was filled %d times over two restarts, want 3", filled)
+	}
+}
+
+// A runtime that restarts while the store is filled, and is back before that has ended, has other containers than the
+// store, too.
+func TestRestartWhileTheStoreIsFilled(t *testing.T) {
+	path := socketPath(t)
+	server, b := serve(t, path), connect(t, path)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	fills := 0
+	b.Watch(ctx, func(ctx context.Context) {
+		b.filled.Store(b.life.Load())
+		if fills++; fills == 2 {
+			cancel()
+			return
+		}
+		server.Stop()
+		serve(t, path)
+		for ctx.Err() == nil { // a call has the connection made again
+			if _, err := b.Client.Status(ctx, &runtimeapi.StatusRequest{}); err == nil {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+	if fills != 2 {
+		t.Errorf("the store was filled %d times, want 2", fills)
 	}
 }
 
