@@ -27,6 +27,7 @@ type Queue struct {
 	pending int
 	idle    chan struct{} // closed while nothing is pending
 
+	hooks   chan struct{}            // holds one for each post hook, waiting or running
 	waiting map[string]chan struct{} // closed when they were reconciled; those that wait for it, by key
 	slots   chan struct{}            // holds one for each object that is reconciled
 }
@@ -40,23 +41,30 @@ type items struct {
 // New returns an empty Queue.
 func New() *Queue {
 	w := &Queue{
-		queues: map[string]items{}, idle: make(chan struct{}), waiting: map[string]chan struct{}{}, slots: make(chan struct{}, maxReconciled),
+		queues: map[string]items{}, idle: make(chan struct{}), hooks: make(chan struct{}, maxItems),
+		waiting: map[string]chan struct{}{}, slots: make(chan struct{}, maxReconciled),
 	}
 	close(w.idle)
 	return w
 }
 
-// Go runs f after all earlier items of the key. It returns false, and does not run f, if too
-// much is waiting already.
+// Go runs f, a post hook, after all earlier items of the key. It returns false, and does not run f, if too
+// many are waiting already. How many objects are to be reconciled does not matter: that may be all of a node's.
 func (w *Queue) Go(key string, f func()) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.pending >= maxItems || w.queues[key].length >= maxPerKey {
+	if w.queues[key].length >= maxPerKey {
+		return false
+	}
+	select {
+	case w.hooks <- struct{}{}:
+	default:
 		return false
 	}
 	before, done := w.push(key)
 	go func() {
 		defer w.end(key, done)
+		defer func() { <-w.hooks }()
 		if before != nil {
 			<-before
 		}

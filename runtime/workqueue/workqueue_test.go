@@ -127,6 +127,21 @@ func TestReconcileBesideHangingCalls(t *testing.T) {
 	})
 }
 
+// A post hook has room while all objects of a full node are to be reconciled, as they are when the runtime is back.
+func TestPostHookWhileAllIsReconciled(t *testing.T) {
+	queue, gate := workqueue.New(), make(chan struct{})
+	for i := range 2000 {
+		queue.Reconcile(fmt.Sprint("container", i), func() []<-chan struct{} { <-gate; return nil })
+	}
+	if !queue.Go("another", func() {}) {
+		t.Error("the post hook was not taken")
+	}
+	close(gate)
+	if err := queue.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // An object has been reconciled when that of which it says that it follows has, which may need the room of the first.
 func TestReconcileWithWhatFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
