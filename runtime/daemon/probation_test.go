@@ -139,6 +139,23 @@ func TestFirstVersionGoesBackToNone(t *testing.T) {
 	}
 }
 
+// TestNodeGoesBackWithoutTheVersionBefore: where no data-dir has a copy of its module, a failed version does not stay either.
+func TestNodeGoesBackWithoutTheVersionBefore(t *testing.T) {
+	n := newNode(t)
+	n.config.DataDir, n.config.AdminSocket = "", filepath.Join(n.dir, "admin.sock")
+	const settings = `{"failure-policy": "Fail"}`
+	n.deliver("quota", settings, 0)
+	n.start(inProcess(n))
+	n.awaitSocket()
+	n.awaitActive("10-quota")
+	n.deliver("trap", settings, time.Hour)
+	n.await("plugin on probation", "10-quota")
+	n.failing()
+	n.awaitProblem("plugin 10-quota: it failed its probation at ", "; the plugin is not loaded")
+	_, err := n.runPod(t.Context(), "passes")
+	n.must(err)
+}
+
 // crash kills the proxy, and starts it again.
 func (n *node) crash() {
 	n.t.Helper()

@@ -90,10 +90,14 @@ func (p *slot) judge(ctx context.Context, generation string) {
 		p.note(judged(s.trials, p.description))
 		p.next.discard()
 		p.next, s.changed = nil, true
+		shares := p.good != nil && p.good.Description.Source() == p.active.source
+		if !shares && p.lost() {
+			p.good = nil
+		}
 		switch {
 		case p.good == nil || p.good.Description.Disabled:
 			p.unload()
-		case p.good.Description.Source() == p.active.source:
+		case shares:
 			p.share(ctx, p.good.Description)
 		default:
 			p.restore()
@@ -108,6 +112,15 @@ func (p *slot) judge(ctx context.Context, generation string) {
 	}
 	p.judging = ""
 	s.jobs.Go(func() { s.trials.Save(ctx) })
+}
+
+// lost reports whether nobody has the module of the last good version any more: its file has another content, and there is no copy.
+func (p *slot) lost() bool {
+	if p.good == nil || p.good.Description.Digest == "" {
+		return false
+	}
+	_, err := p.owner.lastGood.Copy(p.good.Description).ReadModule()
+	return err != nil
 }
 
 // Retry has the version of a plugin loaded once more that failed its probation. The error says that there is none.

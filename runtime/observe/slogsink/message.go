@@ -180,7 +180,7 @@ var Messages = []Message{
 	{(*observe.ProbationBegun)(nil), slog.LevelInfo, "plugin on probation", "A new version is active. Until the time given, the node goes back to the version before if it fails.", ""},
 	{(*observe.ProbationPassed)(nil), slog.LevelInfo, "plugin passed its probation", "The version has not failed in its probation. It is the last good one now.", ""},
 	{(*observe.ProbationFailed)(nil), slog.LevelError, "plugin failed its probation, the node goes back to the version before",
-		"The version failed in its probation, for the reason given. The version before is loaded, or none if there was none. Values of the failed version end.",
+		"The version failed in its probation, for the reason given. The version before is loaded, or none if there is none. Values of the failed version end.",
 		"Deliver a version that is mended. `wasmproxy plugin retry ID` tries this one once more."},
 	{(*observe.PluginRemoved)(nil), slog.LevelInfo, "plugin removed", "A plugin's files are gone, or its JSON switches it off: `disabled`.", ""},
 	{(*observe.GenerationActive)(nil), slog.LevelInfo, "plugins active", "Calls use this set of plugins from now on. Calls are refused for those in `refusing`, which are not loaded; the line is then a warning.", ""},
