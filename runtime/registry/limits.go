@@ -65,9 +65,13 @@ func readMemory(v json.RawMessage, most int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	wrong := fmt.Errorf("%.64q is not %s", text, want)
+	if _, exponent, _ := strings.Cut(strings.ToLower(text), "e"); len(text) > 32 || len(exponent) > len("-99") {
+		return 0, wrong // the parser would compute with as many digits
+	}
 	size, err := resource.ParseQuantity(text)
 	if err != nil {
-		return 0, fmt.Errorf("%.64q is not %s", text, want)
+		return 0, wrong
 	}
 	memory := size.Value()
 	if memory > most || memory < page || memory%page != 0 {

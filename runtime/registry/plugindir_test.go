@@ -119,6 +119,7 @@ func TestBadPluginFiles(t *testing.T) {
 		{"limits of fuel as text", `{"limits": {"fuel": "1"}}`, `10-a.json: limits: fuel: "1" is not a whole number`},
 		{"limits of memory as number", `{"limits": {"memory": 64}}`, `10-a.json: limits: memory: 64 is not a size such as "64Mi"`},
 		{"limits of memory in MB", `{"limits": {"memory": "64MB"}}`, `10-a.json: limits: memory: "64MB" is not a size such as "64Mi"`},
+		{"limits of memory of two billion digits", `{"limits": {"memory": "1e-2000000000"}}`, `10-a.json: limits: memory: "1e-2000000000" is not a size such as "64Mi"`},
 		{"limits of memory, part of a page", `{"limits": {"memory": "65537"}}`, `10-a.json: limits: memory: "65537" is not a multiple of 64Ki up to 1Gi`},
 		{"limits of memory, too much", `{"limits": {"memory": "2Gi"}}`, `10-a.json: limits: memory: "2Gi" is not a multiple of 64Ki up to 1Gi`},
 		{"timeout of an hour", `{"timeout": "1h"}`, `10-a.json: timeout: "1h" is more than 1m0s, the most that a plugin can have`},
