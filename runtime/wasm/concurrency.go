@@ -84,5 +84,5 @@ func (s permit) releasePlugin() {
 // quick, so most plugins never are, and this costs them nothing.
 func (p *guests) isSlow() bool {
 	last := p.lastSlow.Load()
-	return last != 0 && time.Since(time.Unix(0, last)) < slowFor
+	return last != nil && time.Since(*last) < slowFor
 }

@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,6 +34,37 @@ type function struct {
 
 func (f function) Call(ctx context.Context, budget *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
 	return f.call(ctx, budget, ev, adj)
+}
+
+// TestCloseDoesNotWaitForGuests closes a plugin that has a new instance made, which waits for the guest of another: who closes
+// it is the last call of a plugin that was replaced, or what takes all plugins out of the way.
+func TestCloseDoesNotWaitForGuests(t *testing.T) {
+	e := newEngine(t, Options{Running: 1})
+	looping := load(t, e, "fickle", PluginOptions{})
+	var missing atomic.Int64
+	p, err := e.Load(t.Context(), "p", wat(t, "noop"), PluginOptions{Instances: 1, Observer: observe.Func(func(_ context.Context, e observe.Event) {
+		if _, is := e.(*observe.InstanceMissing); is {
+			missing.Add(1)
+		}
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ev, ended := signalling{asking("loop"), make(chan struct{})}, make(chan struct{})
+	go func() { callPlugin(ctx, looping, ev); close(ended) }()
+	<-ev.reading
+	g, err := p.(*guests).get(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.broken = true // as a stack overflow leaves it
+	p.(*guests).recycle(g)
+	if err := p.Close(t.Context()); err != nil || missing.Load() > 0 {
+		t.Errorf("closing the plugin waited for an instance in vain: %v", err)
+	}
+	cancel()
+	<-ended
 }
 
 // TestWaitingCountsOnce lets a call wait for a turn in which it can make an instance: that is

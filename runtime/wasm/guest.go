@@ -52,7 +52,8 @@ func (g *guest) enter(ctx context.Context, c *call, f api.Function, argument uin
 		err = c.meter.settle()
 	}
 	if m := &c.meter; !m.seen.IsZero() && m.seen.Sub(m.start) > slowCall { // as far as anybody looked at the clock
-		g.of.lastSlow.Store(m.seen.UnixNano())
+		seen := m.seen // a copy: the meter serves the next call
+		g.of.lastSlow.Store(&seen)
 	}
 	g.broken = err != nil && (c.meter.overflowed() || strings.Contains(err.Error(), "wasm error: stack overflow"))
 	if g.trapped = err != nil; g.trapped {

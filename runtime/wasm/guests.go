@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -30,7 +31,7 @@ type guests struct {
 
 	perPlugin, slow, running limiter // of this plugin's guests, those of all slow plugins, and all
 
-	lastSlow atomic.Int64 // when a slow call of it ended, in nanoseconds since the epoch; 0 if none was
+	lastSlow atomic.Pointer[time.Time] // when a slow call of it ended; nil if none was
 
 	instances atomic.Int64 // that there are, in use or not
 
@@ -38,8 +39,10 @@ type guests struct {
 	mutable int    // how many mutable globals it has
 	pool    *pool.Pool[*guest]
 
-	resets sync.WaitGroup // instances on their way back to the pool
-	spares int            // instances beside the one that is ready
+	resets  sync.WaitGroup  // instances on their way back to the pool
+	closing <-chan struct{} // closed when no instance is to be made any more
+	end     func()          // closes it
+	spares  int             // instances beside the one that is ready
 
 	mu     sync.Mutex
 	images []*image // that instances are reset to: one, unless they begin differently
@@ -141,15 +144,22 @@ func (p *guests) clean() {
 	}
 }
 
-// ensureIdle sees to it that an instance waits for the next event.
+// ensureIdle sees to it that an instance waits for the next event, unless none will come.
 func (p *guests) ensureIdle() {
 	ctx, cancel := untilReady(context.Background())
 	defer cancel()
+	go func() {
+		select {
+		case <-p.closing:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	g, err := p.pool.Get(ctx)
 	switch {
 	case err == nil:
 		p.pool.Put(g)
-	case !errors.Is(err, pool.ErrClosed):
+	case !errors.Is(err, context.Canceled):
 		p.options.Observer.Observe(ctx, &observe.InstanceMissing{Plugin: p.id, Err: err})
 	}
 }
@@ -171,7 +181,9 @@ func (p *guests) get(ctx context.Context, budget *plugin.Budget) (*guest, error)
 	return p.pool.Get(ctx)
 }
 
+// Close implements plugin.Plugin. It does not wait for guests: a call may be what closes a plugin that was replaced.
 func (p *guests) Close(ctx context.Context) error {
+	p.end()
 	p.Watches.Close()
 	p.resets.Wait()
 	if p.pool != nil {

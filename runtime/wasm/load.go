@@ -142,10 +142,11 @@ func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o
 	if err != nil {
 		return nil, err
 	}
+	closing, end := context.WithCancel(context.Background())
 	p := &guests{
 		id: id, effectiveLimits: t, static: m.Manifest != nil, options: o,
 		memory: &memoryBudget{of: e.memory}, perPlugin: newLimiter(e.running.allButOne()), slow: e.slow, running: e.running,
-		pages: m.Memory.Min, mutable: len(m.Mutable()),
+		closing: closing.Done(), end: end, pages: m.Memory.Min, mutable: len(m.Mutable()),
 	}
 	_, most, _ := o.Limits(abi.Limits{})
 	if p.compiledCode, err = e.codeOf(ctx, settings{Pages: pagesOf(most.Memory)}, o.Interpret, o.Compiled, module); err != nil {
