@@ -42,6 +42,29 @@ func found(t *testing.T, all *probation.Trials, d ...registry.Description) {
 	all.Found(t.Context(), registry.List{Plugins: d, Complete: true}, func(registry.Description) probation.Terms { return probation.Terms{For: time.Hour} })
 }
 
+// TestClockSetBack: a probation that began while the node's clock was years ahead lasts no longer than its length from the next
+// start on.
+func TestClockSetBack(t *testing.T) {
+	n, d := newNode(t), one("1")
+	all := n.start(t)
+	found(t, all, d)
+	all.Activate(d.ID, d.Generation(), probation.Counts{})
+	all.Save(t.Context())
+	path := filepath.Join(n.dir, "probation.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := all.Get(d.ID, d.Generation()).Ends
+	ahead := strings.Replace(string(text), ends.Format(`"ends": "2006`), ends.AddDate(50, 0, 0).Format(`"ends": "2006`), 1)
+	if err := os.WriteFile(path, []byte(ahead), 0o600); err != nil || ahead == string(text) {
+		t.Fatal("the end is not in the file", err)
+	}
+	if again := n.start(t).Get(d.ID, d.Generation()).Ends; again.After(time.Now().Add(time.Hour)) {
+		t.Errorf("the probation of an hour ends at %v", again)
+	}
+}
+
 // TestJudge has a row for each reason, and for what is none.
 func TestJudge(t *testing.T) {
 	for name, row := range map[string]struct {

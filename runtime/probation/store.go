@@ -82,6 +82,9 @@ func (t *Trials) Begin(ctx context.Context) {
 		if t.all[id] = one; !one.Open() {
 			continue
 		}
+		if latest := time.Now().Add(one.For); one.Ends.After(latest) { // the clock was set back since
+			one.Ends = latest
+		}
 		one.Starts++
 		if one.Starts > maxStarts {
 			t.Fail(ctx, id, one.Generation, fmt.Sprintf("the proxy was started %d times without an orderly stop", one.Starts))
