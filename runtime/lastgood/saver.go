@@ -150,8 +150,6 @@ func (s *Saver) Saved() bool {
 
 // survived notes that this process has not crashed soon after its start.
 func (s *Saver) survived() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.dir == "" {
 		return
 	}

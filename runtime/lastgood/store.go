@@ -242,10 +242,13 @@ func (s *Store) Retain(ids map[string]bool) error {
 // collect removes modules that no version needs and what writes have left behind, and returns how many bytes
 // remain.
 func (s *Store) collect() (used int64) {
-	needed := map[string]bool{}
-	for _, id := range s.ids(new([]error)) {
-		if e, err := s.entry(id); err == nil {
+	needed, failed := map[string]bool{}, []error{}
+	for _, id := range s.ids(&failed) {
+		e, err := s.entry(id)
+		if err == nil {
 			needed[e.Digest+moduleSuffix] = true
+		} else if errors.As(err, new(syscall.Errno)) {
+			failed = append(failed, err)
 		}
 	}
 	for _, dir := range []string{pluginsDir, modulesDir} {
@@ -255,7 +258,7 @@ func (s *Store) collect() (used int64) {
 			path := filepath.Join(s.dir, dir, f.Name())
 			keep := strings.HasSuffix(f.Name(), entrySuffix)
 			if dir == modulesDir {
-				keep = needed[f.Name()]
+				keep = needed[f.Name()] || len(failed) > 0 // a version that cannot be read at the moment may need it
 			}
 			switch {
 			case err != nil:

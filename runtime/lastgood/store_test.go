@@ -139,6 +139,27 @@ func TestModulesAreCollected(t *testing.T) {
 	}
 }
 
+// TestModulesStayThatMayBeNeeded: while the versions cannot be read, nobody knows which modules are.
+func TestModulesStayThatMayBeNeeded(t *testing.T) {
+	f := newFiles(t)
+	d := f.put(t, map[string]string{filepath.Base(f.dirs.Plugins) + "/10-a.wasm": module})[0]
+	s, plugins := f.open(t), filepath.Join(f.data, "last-good", "plugins")
+	must(t, s.Keep(lastgood.Version{Description: d}))
+	for _, path := range []string{plugins, filepath.Join(plugins, "10-a.json")} {
+		away := filepath.Join(t.TempDir(), "away")
+		must(t, os.Rename(path, away))
+		if path != plugins {
+			must(t, os.Symlink("10-a.json", path)) // a loop
+		}
+		_ = s.Retain(map[string]bool{"10-a": true})
+		must(t, os.RemoveAll(path))
+		must(t, os.Rename(away, path))
+		if all, ignored := s.All(f.dirs); !all["10-a"].Description.Same(d) || len(ignored) > 0 {
+			t.Errorf("after %s was away: %v, %v", path, all, ignored)
+		}
+	}
+}
+
 // TestChangedModuleIsNotKept: what the version was loaded from is gone, and the version before stays.
 func TestChangedModuleIsNotKept(t *testing.T) {
 	f := newFiles(t)
