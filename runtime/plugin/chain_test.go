@@ -116,6 +116,19 @@ func TestConflict(t *testing.T) {
 	cpuMax := func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
 		return adj.SetEntry(abi.Container, abi.Resources+abi.Unified, "cpu.max", "1000 1000")
 	}
+	number := func(f abi.Field) func(int64) function {
+		return func(id int64) function {
+			return func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+				return adj.SetInt64(abi.Container, f, id)
+			}
+		}
+	}
+	user, group := number(abi.ContainerRunAsUser), number(abi.ContainerRunAsGroup)
+	username := func(name string) function {
+		return func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+			return adj.SetText(abi.Container, abi.ContainerRunAsUsername, name)
+		}
+	}
 	tests := []struct {
 		name          string
 		first, second function
@@ -129,6 +142,10 @@ func TestConflict(t *testing.T) {
 		{"files, same value written otherwise", file("1000"), file(" 1000"), false},
 		{"field and its unified key", set(abi.CPUShares, 1024), weight, true},
 		{"period and cpu.max", set(abi.CPUPeriod, 50_000), cpuMax, true},
+		{"a user's number and a name", user(1000), username("app"), true},
+		{"a user's name and a number", username("app"), user(1000), true},
+		{"users of the same name", username("app"), username("app"), false},
+		{"a user's number and the group of that number", user(1000), group(1000), false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -175,7 +175,10 @@ const maxSlots = 3
 func (c *Change) slots(claims []slot) []slot {
 	object := c.owner()
 	base, file := c.file()
-	if !file {
+	switch {
+	case c.Kind() == abi.Container && c.Field == abi.ContainerRunAsUsername: // it takes the number's place
+		return append(claims, slot{object, abi.ContainerRunAsUser, ""})
+	case !file:
 		return append(claims, slot{object, c.Field, c.Key})
 	}
 	x := rules.Find(c.Key)
