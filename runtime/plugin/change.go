@@ -120,6 +120,8 @@ func (c *Change) value(printable func(text string, limit int) string) string {
 	switch {
 	case c.Op == Withdraw:
 		return withdrawn
+	case c.Op == DeleteEntry, c.Op == DeleteElement:
+		return ""
 	case c.Op == SetInt64:
 		return strconv.FormatInt(c.Int, 10)
 	case c.isEnv():

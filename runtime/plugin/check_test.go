@@ -121,6 +121,18 @@ func TestAdjustmentIsBoundedInBytes(t *testing.T) {
 	}
 }
 
+// A variable that is deleted has no value that is hidden.
+func TestDeletedVariableGoesToTheLogWithoutAValue(t *testing.T) {
+	a := plugin.NewAdjustment(abi.PreCreateContainer, 0)
+	if err := errors.Join(a.SetEntry(abi.Container, abi.ContainerEnv, "A", "1"), a.DeleteEntry(abi.Container, abi.ContainerEnv, "B")); err != nil {
+		t.Fatal(err)
+	}
+	all := a.Changes()
+	if set, deleted := all[0].Value(), all[1].Value(); set != plugin.Redacted || deleted != "" {
+		t.Errorf("the log shows %q of what is set, and %q of what is deleted", set, deleted)
+	}
+}
+
 // What kubelet puts into a command for $(VARIABLES) is as secret as the variables are.
 func TestNoCommandGoesToTheLog(t *testing.T) {
 	a := plugin.NewAdjustment(abi.PreCreateContainer, 0)
