@@ -134,6 +134,7 @@ func (a *Adjustment) Withdraw(o abi.Object, f abi.Field, key string) (gone int, 
 	if earlier, ok := a.event.(Remembering); ok && earlier.Holds(a.of.ID, &c) {
 		c.own()
 		a.changes = append(a.changes, Owned{a.of.ID, a.of.Policy, c})
+		a.bytes += c.size()
 	}
 	return gone, nil
 }

@@ -54,6 +54,29 @@ func (h holding) Holds(by string, c *plugin.Change) bool {
 	return by == h.plugin && c.IsFile() && c.Key == "cpu.idle"
 }
 
+// To withdraw the same again and again makes no room for more than a call may change in all.
+func TestWithdrawAgain(t *testing.T) {
+	m := plugin.Member{ID: "10-a", Capabilities: abi.AllCapabilities}
+	a := m.NewAdjustment(holding{&subject{hook: abi.PreCreateContainer}, "10-a"}, 2)
+	for range 50_000 {
+		if _, err := a.Withdraw(abi.Container, 0, "cpu.idle"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(a.Changes()) != 1 {
+		t.Fatalf("changes are %v", a.Changes())
+	}
+	large, bytes := strings.Repeat("x", 100<<10), 0
+	for _, key := range strings.Split("abcdefghijklmnopqrstuvwxyz", "") {
+		if a.SetEntry(abi.Container, abi.ContainerAnnotations, key, large) == nil {
+			bytes += len(key) + len(large)
+		}
+	}
+	if bytes > 1<<20 {
+		t.Errorf("the call changes %d bytes", bytes)
+	}
+}
+
 // What a plugin holds and withdraws is a change that needs the same rights, conflicts with nobody, and is told as such. A plugin
 // learns with whom its last conflict was.
 func TestWithdrawInAChain(t *testing.T) {
