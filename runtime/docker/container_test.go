@@ -21,6 +21,9 @@ func TestWhatAContainerMayDo(t *testing.T) {
 		`{"CapAdd": ["NET_ADMIN"], "CapDrop": ["ALL"]}`: {
 			Capabilities: &runtimeapi.Capability{AddCapabilities: []string{"NET_ADMIN"}, DropCapabilities: []string{"ALL"}},
 		},
+		`{"CapAdd": "NET_ADMIN", "CapDrop": null}`: { // Docker takes a text for a list of one
+			Capabilities: &runtimeapi.Capability{AddCapabilities: []string{"NET_ADMIN"}},
+		},
 		`{"SecurityOpt": ["no-new-privileges", "seccomp=unconfined", "apparmor=docker-default", "label=disable"]}`: {
 			Capabilities: &runtimeapi.Capability{}, NoNewPrivs: true, Seccomp: profile(unconfined, ""), Apparmor: profile(own, ""),
 		},

@@ -23,7 +23,8 @@ type hostConfig struct {
 	CgroupParent, Runtime         string
 	NetworkMode, PidMode, IpcMode string
 	Binds, GroupAdd               []string
-	CapAdd, CapDrop, SecurityOpt  []string
+	CapAdd, CapDrop               words
+	SecurityOpt                   []string
 	PortBindings                  map[string][]binding // by the container's port and protocol, as 80/tcp
 	Sysctls                       map[string]string
 	Privileged, ReadonlyRootfs    bool
