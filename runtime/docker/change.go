@@ -26,8 +26,11 @@ func (c *changes) pod(of *container, k kind, was, is *runtimeapi.RunPodSandboxRe
 	c.labels("", was.GetConfig().GetLabels(), is.GetConfig().GetLabels())
 	c.labels(k.prefix(), was.GetConfig().GetAnnotations(), is.GetConfig().GetAnnotations())
 	c.parent(of, was.GetConfig(), is.GetConfig())
-	if is.GetRuntimeHandler() != was.GetRuntimeHandler() {
-		c.within("HostConfig", func(h *edit) { h.set("Runtime", is.GetRuntimeHandler()) })
+	if handler := is.GetRuntimeHandler(); handler != was.GetRuntimeHandler() {
+		if handler == defaultHandler { // which Docker has under a name of its own
+			handler = ""
+		}
+		c.within("HostConfig", func(h *edit) { h.set("Runtime", handler) })
 	}
 }
 
