@@ -78,3 +78,37 @@ func TestHandlerOfAPod(t *testing.T) {
 		}
 	}
 }
+
+// TestBindThatIsChanged: what CRI cannot say of a bind stays as it was. With Z in the place of z, the volume would be
+// relabelled for this container alone, and lost to others. An option of a volume would have Docker refuse a host path.
+func TestBindThatIsChanged(t *testing.T) {
+	for bind, want := range map[string][2]string{ // made readonly, and then with another host path
+		"/srv:/data":                    {"/srv:/data:ro", "/new:/data:ro"},
+		"/srv:/data:z":                  {"/srv:/data:ro,z", "/new:/data:ro,z"},
+		"/srv:/data:Z,slave":            {"/srv:/data:ro,Z,slave", "/new:/data:ro,Z,slave"},
+		"v:/data:rw,nocopy":             {"v:/data:ro,nocopy", "/new:/data:ro"},
+		"/srv:/data:rw,rprivate,cached": {"/srv:/data:ro,rprivate,cached", "/new:/data:ro,rprivate"},
+	} {
+		of := &container{HostConfig: hostConfig{Binds: []string{"/a:/b", bind}}}
+		body, err := json.Marshal(map[string]any{"HostConfig": map[string]any{"Binds": of.HostConfig.Binds}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		was, is := of.HostConfig.mounts(), of.HostConfig.mounts()
+		is[1].Readonly = true
+		for i, want := range want {
+			e := newChanges(body)
+			e.within("HostConfig", func(h *edit) { e.mounts(h, of, was, is) })
+			if got := string(e.text); e.err != nil || got != `{"HostConfig":{"Binds":["/a:/b","`+want+`"]}}` {
+				t.Errorf("%d: %s becomes %s, %v; want %s", i, bind, got, e.err, want)
+			}
+			is[1].HostPath = "/new"
+		}
+	}
+	mount := &runtimeapi.Mount{
+		HostPath: "/a", ContainerPath: "/b", SelinuxRelabel: true, Propagation: runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL,
+	}
+	if got := bindOf(mount, "/a:/b:rslave"); got != "/a:/b:Z,rshared" {
+		t.Errorf("a bind that is relabelled and shared becomes %s", got)
+	}
+}

@@ -57,7 +57,8 @@ func (c *changes) mounts(h *edit, of *container, was, is []*runtimeapi.Mount) {
 		}
 	}
 	if !equal(was[:n], binds) {
-		h.set("Binds", kept(h, elementsOf(h.value("Binds")), was[:n], binds, func(m *runtimeapi.Mount) any { return bindOf(m) }))
+		bind := func(m *runtimeapi.Mount) any { return bindOf(m, of.HostConfig.bindAt(m.GetContainerPath())) }
+		h.set("Binds", kept(h, elementsOf(h.value("Binds")), was[:n], binds, bind))
 	}
 	if !slices.Contains(stays, false) {
 		return
@@ -98,23 +99,54 @@ func mountOf(bind string) *runtimeapi.Mount {
 	return m
 }
 
-// bindOf writes a mount as dockershim does.
-func bindOf(m *runtimeapi.Mount) string {
-	var options []string
+// bindAt is the bind at a path in the container; "" if there is none.
+func (h *hostConfig) bindAt(containerPath string) string {
+	at := slices.IndexFunc(h.Binds, func(b string) bool { return mountOf(b).GetContainerPath() == containerPath })
+	if at < 0 {
+		return ""
+	}
+	return h.Binds[at]
+}
+
+// bindOf writes a mount as dockershim does, or, in the place of a bind, with the words of that for what stays as it was. What CRI
+// cannot say stays with the host path, for which it was meant.
+func bindOf(m *runtimeapi.Mount, before string) string {
+	var readonly, relabel, propagation string
+	var others []string
 	if m.GetReadonly() {
-		options = append(options, "ro")
+		readonly = "ro"
 	}
 	if m.GetSelinuxRelabel() {
-		options = append(options, "Z")
+		relabel = "Z"
 	}
 	switch m.GetPropagation() {
 	case runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL:
-		options = append(options, "rshared")
+		propagation = "rshared"
 	case runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER:
-		options = append(options, "rslave")
+		propagation = "rslave"
 	}
+	source, rest, _ := strings.Cut(before, ":")
+	_, had, _ := strings.Cut(rest, ":")
+	for option := range strings.SplitSeq(had, ",") {
+		switch option {
+		case "ro", "rw", "Z":
+		case "z":
+			if relabel != "" {
+				relabel = option
+			}
+		case "rshared", "shared", "rslave", "slave", "rprivate", "private":
+			if propagationOf(option) == m.GetPropagation() {
+				propagation = option
+			}
+		default:
+			if source == m.GetHostPath() {
+				others = append(others, option)
+			}
+		}
+	}
+	options := append([]string{readonly, relabel, propagation}, others...)
 	bind := m.GetHostPath() + ":" + m.GetContainerPath()
-	if len(options) > 0 {
+	if options = slices.DeleteFunc(options, func(o string) bool { return o == "" }); len(options) > 0 {
 		bind += ":" + strings.Join(options, ",")
 	}
 	return bind
