@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"regexp"
 	"strconv"
@@ -70,5 +72,27 @@ func TestNohup(t *testing.T) {
 	u.must(err)
 	if set&(1<<(unix.SIGHUP-1)) == 0 {
 		t.Errorf("the ignored signals are %x", set)
+	}
+}
+
+// TestLogWithoutReader: the proxy serves on when whoever reads its log has gone, and ends as always.
+func TestLogWithoutReader(t *testing.T) {
+	program, err := exec.LookPath("wasmproxy") // which testscript has put on PATH
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), program, "serve", "--listen", dir+"/listen.sock", "--backend", dir+"/backend.sock", "--plugin-dir", dir+"/plugins.d",
+		"--hook-dir=", "--cache-dir=", "--state-dir=", "--data-dir=", "--cgroup-root=", "--admin-socket=", "--status-socket=", "--bypass-file=")
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, read := log.Read(make([]byte, 1))
+	if err := errors.Join(read, log.Close(), cmd.Process.Signal(unix.SIGTERM), cmd.Wait()); err != nil { // it logs that it stops
+		t.Errorf("the proxy ends with %v", err)
 	}
 }

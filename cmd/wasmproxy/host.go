@@ -65,6 +65,7 @@ Without it the command fails if kubelet uses the proxy, and says so.`, (*host.Ho
 func hostSubcommand(h *host.Host, use, short, long string, do func(*host.Host, context.Context, host.Consent) error) *cobra.Command {
 	consent, yes, enter := host.Consent{}, false, false
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: noArguments, RunE: func(cmd *cobra.Command, _ []string) error {
+		outliveReader() // half a change would be left
 		if !filepath.IsAbs(string(h.Root)) {
 			return wrongUsage("--root: %q is not an absolute path", h.Root)
 		}

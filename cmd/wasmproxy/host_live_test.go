@@ -127,6 +127,10 @@ func TestHostOnANode(t *testing.T) {
 				"wasmproxy is uninstalled", "exit code 0", "kubelet has runtime.sock, and is active", "units: \n",
 			},
 		},
+		"nobody reads what it says any more": {
+			`echo wasmproxy >/var/lib/kubelet/broken; "$PROGRAM" host install --yes --restart-kubelet | head -1; state`,
+			[]string{"kubelet has runtime.sock, and is active", "units: \n"},
+		},
 		"the new state is kept": {
 			"echo wasmproxy >/var/lib/kubelet/broken; host install --restart-kubelet --no-rollback; state",
 			[]string{"does not use the proxy at unix:///run/wasmproxy/wasmproxy.sock", "exit code 1", "kubelet has wasmproxy.sock, and is failed", units},

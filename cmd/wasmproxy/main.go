@@ -21,3 +21,7 @@ func main() {
 	defer stop()
 	os.Exit(run(ctx, newRoot(host.SettingsFile), commandLine(os.Args), os.Stdout, os.Stderr))
 }
+
+// outliveReader has the process go on without whoever reads its stdout or stderr, such as a session of ssh that breaks off.
+// Otherwise the next write would end it, also where its parent has set that the signal is ignored.
+func outliveReader() { signal.Ignore(syscall.SIGPIPE) }

@@ -36,6 +36,7 @@ const gcPercent = 50
 
 // serve serves by the settings that load makes of the settings file, or by the last good ones.
 func serve(cmd *cobra.Command, load func(config.File) (*config.Config, error)) error {
+	outliveReader()
 	source := settings.New(func() config.File { return config.ReadFile(cmd.Flags()) }, load)
 	c, err := source.Load()
 	if wrong := err; wrong != nil {
