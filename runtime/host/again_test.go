@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"net"
 	"os"
 	"os/exec"
@@ -218,5 +219,36 @@ func TestUninstallRemovesNodeFeatures(t *testing.T) {
 	h.same(t, before.with(tree{SettingsFile: settings}))
 	if want := "remove " + file; !strings.Contains(out.String(), want) {
 		t.Errorf("%q is not in\n%s", want, out)
+	}
+}
+
+// TestChangedMeanwhile: what another program writes into a file while the plan is agreed to, and carried out, stays.
+func TestChangedMeanwhile(t *testing.T) {
+	before := tree{configFile: kubeletConfig(containerd), flagsFile: kubeadmFlags(pause)}
+	edited := kubeletConfig(containerd) + "maxPods: 50\n"
+	for name, change := range map[string]func(*Host, context.Context, Consent) error{"install": (*Host).Install, "uninstall": (*Host).Uninstall} {
+		t.Run(name, func(t *testing.T) {
+			h, _ := newHost(t, before)
+			if name == "uninstall" {
+				h.install(t)
+			}
+			err := change(h, t.Context(), Consent{Confirm: func() (bool, error) {
+				h.put(configFile, edited)
+				return true, nil
+			}})
+			if err == nil || !strings.Contains(err.Error(), configFile+" was changed after this command had read it") {
+				t.Errorf("got %v", err)
+			}
+			if got := h.files(t)[configFile]; got != edited {
+				t.Errorf("the file is\n%s", got)
+			}
+			if err := change(h, t.Context(), Consent{}); err != nil {
+				t.Fatal(err)
+			}
+			want := map[string]string{"install": ours, "uninstall": containerd}[name]
+			if got, _ := effective(t, h.files(t)); got != want || !strings.Contains(h.files(t)[configFile], "maxPods: 50\n") {
+				t.Errorf("kubelet's endpoint is %s, in\n%s", got, h.files(t)[configFile])
+			}
+		})
 	}
 }

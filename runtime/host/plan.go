@@ -36,13 +36,19 @@ func (c change) String() string {
 	return string(bytes.TrimSpace(diff.Diff(from, c.before, to, c.after)))
 }
 
-// apply carries out changes, each at once.
+// apply carries out changes, each at once. A file that was changed since it was read for the plan stays.
 func (h *Host) apply(changes []change) error {
 	for _, c := range changes {
 		if err := h.begin("file " + c.path); err != nil {
 			return err
 		}
-		var err error
+		now, err := h.Root.read(c.path)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(now, c.before) && !bytes.Equal(now, c.after) {
+			return fmt.Errorf("%s was changed after this command had read it, so it was left as it is: run the command again, which makes a new plan", c.path)
+		}
 		if c.after == nil {
 			err = h.Root.remove(c.path)
 		} else {
