@@ -85,7 +85,7 @@ func abiHostCommand() *cobra.Command {
 				return err
 			}
 			defer engine.Close(cmd.Context())
-			return conformance.Serve(cmd.InOrStdin(), cmd.OutOrStdout(), func(t conformance.Test) (fixture.Answer, error) {
+			take := func(t conformance.Test) (fixture.Answer, error) {
 				module, err := readModule(t.Module)
 				if err != nil {
 					return fixture.Answer{}, err
@@ -95,7 +95,11 @@ func abiHostCommand() *cobra.Command {
 						Config: []byte(o.Config), Granted: o.Granted, Features: o.Features, Observer: o.Observer, KV: o.KV, Metrics: o.Metrics,
 					})
 				})
+			}
+			_, err = untilDone(cmd.Context(), "tests", func() (struct{}, error) {
+				return struct{}{}, conformance.Serve(cmd.InOrStdin(), cmd.OutOrStdout(), take)
 			})
+			return err
 		},
 	}
 }

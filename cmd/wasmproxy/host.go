@@ -105,9 +105,9 @@ func ask(cmd *cobra.Command) (bool, error) {
 		return false, errors.New("nobody is at the terminal to agree to the changes: give --yes, or --dry-run")
 	}
 	fmt.Fprint(cmd.OutOrStdout(), "\nMake these changes? [y/N] ")
-	answer, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+	answer, err := untilDone(cmd.Context(), "the answer", func() (string, error) { return bufio.NewReader(cmd.InOrStdin()).ReadString('\n') })
 	if err != nil && !errors.Is(err, io.EOF) {
-		return false, err
+		return false, fmt.Errorf("nothing was changed: %w", err)
 	}
 	return strings.EqualFold(strings.TrimSpace(answer), "y") || strings.EqualFold(strings.TrimSpace(answer), "yes"), nil
 }

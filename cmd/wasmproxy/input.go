@@ -18,25 +18,36 @@ func readInput(ctx context.Context, path string) ([]byte, error) {
 
 // readOpen reads all of what open returns, and closes it.
 func readOpen(ctx context.Context, name string, open func() (io.ReadCloser, error)) ([]byte, error) {
-	done := make(chan struct{})
-	var read []byte
-	var failed error
-	go func() {
-		defer close(done)
+	return untilDone(ctx, name, func() ([]byte, error) {
 		in, err := open()
 		if err != nil {
-			failed = err
-			return
+			return nil, err
 		}
 		defer in.Close()
-		if read, failed = io.ReadAll(io.LimitReader(in, maxInput+1)); failed == nil && len(read) > maxInput {
-			failed = fmt.Errorf("%s: has more than %d bytes", name, maxInput)
+		read, err := io.ReadAll(io.LimitReader(in, maxInput+1))
+		if err == nil && len(read) > maxInput {
+			err = fmt.Errorf("%s: has more than %d bytes", name, maxInput)
 		}
+		return read, err
+	})
+}
+
+// untilDone returns what read returns, which reads from name, and an error if ctx ends before: Ctrl-C ends no read of a
+// terminal or a pipe. read then goes on until the process ends.
+func untilDone[T any](ctx context.Context, name string, read func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := read()
+		done <- result{value, err}
 	}()
 	select {
-	case <-done:
-		return read, failed
+	case r := <-done:
+		return r.value, r.err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("reading %s: %w", name, ctx.Err())
+		return *new(T), fmt.Errorf("reading %s: %w", name, ctx.Err())
 	}
 }

@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // A pipe that nobody writes to does not keep Ctrl-C from ending the command.
@@ -25,4 +28,32 @@ func TestReadInputEndsWithItsContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Close()
+}
+
+// Ctrl-C ends a command that waits for an answer or for tests.
+func TestWaitingForInputEndsWithItsContext(t *testing.T) {
+	for _, args := range []string{"host install --root " + image(t), "abi host"} {
+		t.Run(args, func(t *testing.T) {
+			in, nobody := io.Pipe()
+			defer nobody.Close()
+			root := newRoot("")
+			root.SetIn(in)
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			ended := make(chan string, 1)
+			go func() {
+				var errs strings.Builder
+				run(ctx, root, strings.Fields(args), io.Discard, &errs)
+				ended <- errs.String()
+			}()
+			select {
+			case errs := <-ended:
+				if errs == "" {
+					t.Error("it does not say why")
+				}
+			case <-time.After(20 * time.Second):
+				t.Error("it waits on")
+			}
+		})
+	}
 }
