@@ -72,7 +72,7 @@ esac
 const fakeNode = `set -e
 mount -t tmpfs none /run
 cp -a /etc /run/etc
-mkdir -p /run/lib/kubelet /run/bin /run/wasmproxy
+mkdir -p /run/lib/kubelet /run/bin /run/wasmproxy /run/systemd/system
 mount --bind /run/etc /etc
 mount --bind /run/lib /var/lib
 mount --bind /run/bin /usr/local/bin
@@ -130,6 +130,10 @@ func TestHostOnANode(t *testing.T) {
 		"nobody reads what it says any more": {
 			`echo wasmproxy >/var/lib/kubelet/broken; "$PROGRAM" host install --yes --restart-kubelet | head -1; state`,
 			[]string{"kubelet has runtime.sock, and is active", "units: \n"},
+		},
+		"systemd does not run": {
+			"rmdir /run/systemd/system; host install --restart-kubelet; state",
+			[]string{"systemd does not run here", "exit code 1", "kubelet has runtime.sock, and is active", "units: \n"},
 		},
 		"the new state is kept": {
 			"echo wasmproxy >/var/lib/kubelet/broken; host install --restart-kubelet --no-rollback; state",

@@ -355,3 +355,18 @@ func TestInstalledByHand(t *testing.T) {
 	h.uninstall(t)
 	h.same(t, before.with(tree{configFile: kubeletConfig(containerd)}))
 }
+
+// TestRootOfARunningHost: the files of a host that runs are not taken for an image.
+func TestRootOfARunningHost(t *testing.T) {
+	files := nodes()["kubeadm 1.34, instance configuration"].files
+	h, _ := newHost(t, files)
+	h.install(t)
+	h.make(t, "/run/systemd/system/of-a-manager", "")
+	before := h.files(t)
+	for _, change := range []func(*Host, context.Context, Consent) error{(*Host).Install, (*Host).Uninstall} {
+		if err := change(h, t.Context(), Consent{}); err == nil || !strings.Contains(err.Error(), "--enter-host") {
+			t.Errorf("got %v", err)
+		}
+		h.same(t, before)
+	}
+}

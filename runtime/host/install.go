@@ -185,6 +185,12 @@ func (p *installation) show() {
 
 func (p *installation) plan(ctx context.Context) error {
 	h := p.host
+	switch runs := h.Root.systemdRuns(); {
+	case runs && !h.Root.Live():
+		return errRuns(h.Root)
+	case !runs && h.Root.Live():
+		return errors.New("nothing was changed: systemd does not run here, which is to start the proxy; if this is an image, run the command outside it, with --root")
+	}
 	r, err := loadRecord(h.Root)
 	if err != nil {
 		return err

@@ -22,6 +22,15 @@ import (
 // proxyTime is how long the proxy may take to serve, and the runtime to answer.
 const proxyTime = time.Minute
 
+// errRuns is of a directory that is not an image: units would be enabled and nothing started or stopped, and kubelet would
+// have a socket that nobody serves.
+func errRuns(root Root) error {
+	return fmt.Errorf("nothing was changed: systemd runs on the host whose files are in %s, and --root is for an image in which nothing runs: run the command on that host, or with --enter-host in a privileged pod", root)
+}
+
+// systemdRuns reports whether the files are of a host that systemd has started.
+func (r Root) systemdRuns() bool { return r.has("/run/systemd/system") }
+
 // systemctl is how the host's systemd is asked and told.
 type systemctl struct {
 	root  Root

@@ -143,6 +143,9 @@ func (p *removal) show() {
 // plan reports whether there is something to take back.
 func (p *removal) plan(ctx context.Context) (due bool, err error) {
 	root := p.host.Root
+	if root.systemdRuns() && !root.Live() {
+		return false, errRuns(root)
+	}
 	if p.record, err = loadRecord(root); err != nil {
 		return false, err
 	}
