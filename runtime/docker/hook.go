@@ -82,11 +82,7 @@ func (c *call) serveExisting() {
 // them more, and refuse the request if a plugin must not be passed by.
 func (c *call) identify() (pod, id string, k kind) {
 	if of, ok := c.opts.Store.Container(c.object); ok && of.ID == c.object {
-		k = ofPod
-		if of.Config.GetLabels()[typeLabel] != typeContainer {
-			k = standalone
-		}
-		return of.PodID, of.ID, k
+		return of.PodID, of.ID, kindOf(of.Config.GetLabels(), true) // the store has no others
 	}
 	if of, ok := c.opts.Store.Pod(c.object); ok && of.ID == c.object {
 		return of.ID, "", ofSandbox

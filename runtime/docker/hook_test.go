@@ -212,6 +212,21 @@ func TestStandalone(t *testing.T) {
 	}
 }
 
+// TestStandaloneOfNoSandbox: a container that says that it is one of a pod, and not of which, is a standalone one from its
+// creation to its end.
+func TestStandaloneOfNoSandbox(t *testing.T) {
+	removed := false
+	n := newNode(t, true, on(abi.PreRemovePodSandbox, func(plugin.Event, *plugin.Adjustment) error {
+		removed = true
+		return nil
+	}))
+	id := n.create("web", `{"Image":"busybox","Labels":{"io.kubernetes.docker.type":"container"}}`)
+	n.do("DELETE", "/containers/"+id, "")
+	if pods, containers := n.store.Len(); !removed || pods+containers != 0 {
+		t.Errorf("the hook has run: %v; the store still has %d pods and %d containers", removed, pods, containers)
+	}
+}
+
 // TestStandaloneLedger: what a plugin wants of a standalone container as it is made is noted under
 // the pod's own name, which is the same after a restart of the proxy.
 func TestStandaloneLedger(t *testing.T) {
