@@ -219,6 +219,27 @@ func TestRotation(t *testing.T) {
 	}
 }
 
+// A file that somebody has removed or renamed, as logrotate does, is made anew.
+func TestFileIsTakenAway(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "audit.json")
+	out := outputOf(Options{To: name, MaxBytes: 1 << 20, Backups: 2})
+	defer out.close()
+	for i, away := range []func() error{
+		func() error { return nil },
+		func() error { return os.Remove(name) },
+		func() error { return os.Rename(name, name+".1") },
+		func() error { return errors.Join(os.Rename(name, name+".2"), os.WriteFile(name, nil, 0o644)) },
+	} {
+		if err := errors.Join(away(), out.write([]byte(fmt.Sprintln(i)))); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(name)
+		if info, also := os.Stat(name); errors.Join(err, also) != nil || string(text) != fmt.Sprintln(i) || info.Mode() != 0o600 {
+			t.Errorf("line %d is not in the file, which has %q, %v, %v", i, text, err, also)
+		}
+	}
+}
+
 // stuck is a destination that takes no line until it is released.
 type stuck chan struct{}
 

@@ -13,13 +13,13 @@ func outputOf(o Options) output {
 	if o.To == Journald {
 		return journald{}
 	}
-	return &file{lumberjack.Logger{Filename: o.To, MaxSize: int(o.MaxBytes >> 20), MaxBackups: o.Backups}, false}
+	return &file{log: lumberjack.Logger{Filename: o.To, MaxSize: int(o.MaxBytes >> 20), MaxBackups: o.Backups}}
 }
 
 // file is a file that only the proxy's user may read. It is renamed when it is full.
 type file struct {
-	log     lumberjack.Logger
-	private bool // it was made so
+	log lumberjack.Logger
+	at  os.FileInfo // of the file that was made private; nil: none
 }
 
 func (f *file) write(line []byte) error {
@@ -30,7 +30,7 @@ func (f *file) write(line []byte) error {
 	if err == nil {
 		return nil
 	}
-	f.private = false                                            // somebody may have removed it
+	f.at = nil
 	_ = f.log.Close()                                            // the next line opens it again, at its end
 	if at, bad := os.Stat(f.log.Filename); n > 0 && bad == nil { // a part of a line would spoil the next
 		err = errors.Join(err, os.Truncate(f.log.Filename, at.Size()-int64(n)))
@@ -38,17 +38,22 @@ func (f *file) write(line []byte) error {
 	return err
 }
 
-// makePrivate makes the file, which the library gives the mode of the one before.
+// makePrivate makes the file, unless it is there as it was. The library would go on to write to a file that somebody has
+// removed or renamed, and gives the next one the mode of the one before.
 func (f *file) makePrivate() error {
-	if f.private {
+	if at, err := os.Stat(f.log.Filename); err == nil && f.at != nil && os.SameFile(at, f.at) {
 		return nil
 	}
+	f.at = nil
+	_ = f.log.Close() // its lines are written
 	of, err := os.OpenFile(f.log.Filename, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(of.Chmod(0o600), of.Close())
-	f.private = err == nil
+	at, err := of.Stat()
+	if err = errors.Join(err, of.Chmod(0o600), of.Close()); err == nil {
+		f.at = at
+	}
 	return err
 }
 
