@@ -108,6 +108,27 @@ func TestLocate(t *testing.T) {
 	}
 }
 
+// A container that starts again while the backend is asked, as Docker lets one, has not ended.
+func TestLocateKeepsWhatHasStarted(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		s, n := NewStore(), smallNode()
+		n.addContainer("c", "pod", appConfig())
+		n.containers["c"].Status.State = runtimeapi.ContainerState_CONTAINER_EXITED
+		s.Observe(nil, &runtimeapi.CreateContainerRequest{PodSandboxId: "pod", Config: appConfig()}, &runtimeapi.CreateContainerResponse{ContainerId: "c"})
+		want := runtimeapi.ContainerState_CONTAINER_EXITED
+		if again {
+			want = runtimeapi.ContainerState_CONTAINER_RUNNING
+			n.asked = func(string, string) error {
+				s.Observe(nil, &runtimeapi.StartContainerRequest{ContainerId: "c"}, &runtimeapi.StartContainerResponse{})
+				return nil
+			}
+		}
+		if c, err := s.Locate(t.Context(), n, "c"); err != nil || c.State != want {
+			t.Errorf("started again %v: it is %v, %v", again, c.State, err)
+		}
+	}
+}
+
 // deadPod is a sandbox of which cri-dockerd has a checkpoint only.
 func deadPod(n *node) {
 	n.addPod("dead", podConfig())

@@ -17,22 +17,27 @@ func (s *Store) Located(id, group string) {
 }
 
 // Locate asks the backend once where a container's cgroup is that was seen being
-// created, and returns its record with the answer, which the store keeps. An error
-// of the backend is wrapped.
+// created, and returns its record with the answer, which the store keeps. That it has ended counts if
+// no call has changed it meanwhile: in Docker a container may start again. An error of the backend is wrapped.
 func (s *Store) Locate(ctx context.Context, from Backend, id string) (Container, error) {
 	return shared(ctx, &s.flights, "cgroup of "+id, func(ctx context.Context) (Container, error) {
+		r := s.begin(id)
+		defer s.end(r)
 		reported, err := s.fetchContainer(ctx, from, id)
 		if err != nil {
 			return Container{}, err
 		}
-		s.editContainer(reported.ID, func(c Container) Container {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		ended := reported.State == runtimeapi.ContainerState_CONTAINER_EXITED && s.containers.outlived(r.containers, reported.ID)
+		s.containers.edit(reported.ID, func(c Container) Container {
 			c.CgroupsPath = cmp.Or(reported.CgroupsPath, c.CgroupsPath)
-			if reported.State == runtimeapi.ContainerState_CONTAINER_EXITED { // it never leaves this state
+			if ended {
 				c.State = reported.State
 			}
 			return reported.withKernel(c)
 		})
-		c, _ := s.Container(reported.ID)
+		_, c, _ := s.containers.find(reported.ID)
 		return c, nil
 	})
 }
