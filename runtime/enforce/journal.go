@@ -3,6 +3,7 @@ package enforce
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -69,42 +70,36 @@ func (l *Ledger) texts() iter.Seq2[[]byte, error] {
 	}
 }
 
-// save has the journal say what is known of objects. A failure is an event, once until it succeeds again: the values are
-// written nevertheless. The next change, or Keep, tries again. The caller has the lock.
+// save has the journal say what is known of objects, in a line of each. With none, and where that fails, it writes the journal anew. If
+// that fails, too, it is an event, once until it succeeds again: the values are written nevertheless. The next change, or Keep, tries
+// again. The caller has the lock.
 func (l *Ledger) save(ids ...ID) {
-	if l.journal.dir != "" && !l.append(ids) {
-		l.rewrite()
+	if l.journal.dir == "" {
+		return
 	}
-}
-
-// Keep writes the journal anew if somebody has removed it, or it lacks what is known.
-func (l *Ledger) Keep() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if lacks := l.unsaved != nil || l.journal.removed(); lacks && l.journal.dir != "" {
-		l.rewrite()
+	var lines []byte
+	var err error
+	for _, id := range ids {
+		text, failed := l.find(id).line(id)
+		lines, err = append(append(lines, text...), '\n'), cmp.Or(err, failed)
 	}
-}
-
-func (l *Ledger) rewrite() {
-	err := l.journal.rewrite(l.texts())
+	if err == nil && len(lines) > 0 && l.journal.write(lines) {
+		return
+	}
+	err = l.journal.rewrite(l.texts())
 	if err != nil && l.unsaved == nil {
 		l.observer.Observe(context.Background(), &observe.StateNotSaved{File: journalFile, Err: err})
 	}
 	l.unsaved = err
 }
 
-// append adds the lines of objects to the journal, or reports false if that has to be written anew.
-func (l *Ledger) append(ids []ID) bool {
-	var lines []byte
-	for _, id := range ids {
-		text, err := l.find(id).line(id)
-		if err != nil {
-			return false
-		}
-		lines = append(append(lines, text...), '\n')
+// Keep writes the journal anew if somebody has removed it, or it lacks what is known.
+func (l *Ledger) Keep() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.unsaved != nil || l.journal.removed() {
+		l.save()
 	}
-	return l.journal.write(lines)
 }
 
 // journal is the file of the records.
