@@ -174,6 +174,28 @@ func TestRefusedChangesNothing(t *testing.T) {
 	}
 }
 
+// TestDamagedRecord: nothing changes until somebody does what the error says.
+func TestDamagedRecord(t *testing.T) {
+	d := Directory(t.TempDir())
+	of := plugins{"10-a": "a1 {}"}.delivery(t, "a")
+	deliver(t, d, of)
+	for _, text := range []string{"", `{"plugins":{"10-a":{"owner":"a"}}}`} {
+		write(t, d.path(ownDir, recordFile), text)
+		before := files(t, d)
+		if _, err := d.Deliver(t.Context(), of, fine); err == nil || !strings.Contains(err.Error(), recordFile) {
+			t.Errorf("%q: %v", text, err)
+		}
+		if !maps.Equal(before, files(t, d)) {
+			t.Errorf("%q: something has changed", text)
+		}
+		if err := errors.Join(os.Remove(d.path(ownDir, recordFile)), os.Remove(d.path("10-a.json"))); err != nil {
+			t.Fatal(err)
+		}
+		deliver(t, d, of)
+		plugins{"10-a": "a1 {}"}.has(t, d)
+	}
+}
+
 // TestChecked: the check gets exactly the files that are then put into their places, and none that does not change.
 func TestChecked(t *testing.T) {
 	d := Directory(t.TempDir())

@@ -66,11 +66,17 @@ func (d Directory) record() (r record, err error) {
 	if err == nil {
 		err = json.Unmarshal(text, &r)
 	}
+	for id, p := range r.Plugins {
+		if len(p.Texts) == 0 {
+			err = fmt.Errorf("plugin %q has no texts", id)
+		}
+	}
 	if r.Plugins == nil {
 		r.Plugins = map[string]brought{}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return r, fmt.Errorf("reading whose plugins are whose: %s: %w", d.path(ownDir, recordFile), err)
+		const remedy = "if the file is damaged, remove it, and the JSON file of each plugin that a delivery has brought: the next one brings them again"
+		return r, fmt.Errorf("reading whose plugins are whose: %s: %w; %s", d.path(ownDir, recordFile), err, remedy)
 	}
 	return r, nil
 }
