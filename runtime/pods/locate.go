@@ -10,7 +10,9 @@ import (
 // Located notes where the cgroup of a container was found, which never moves. What the backend or
 // the kernel has reported stays.
 func (s *Store) Located(id, group string) {
-	s.editContainer(id, func(c Container) Container {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.containers.edit(id, func(c Container) Container {
 		c.CgroupsPath = cmp.Or(c.CgroupsPath, group)
 		return c
 	})

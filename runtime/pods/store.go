@@ -169,12 +169,6 @@ func byAge(a, b Pod) int {
 	)
 }
 
-func (s *Store) editContainer(id string, f func(Container) Container) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.containers.edit(id, f)
-}
-
 // records are what a store knows. Its lock guards them.
 type records struct {
 	pods       table[Pod]
