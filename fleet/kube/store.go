@@ -27,7 +27,8 @@ func NewStore[T any](keep func(runtime.Object) T) *Store[T] {
 	return &Store[T]{keep: keep, changed: make(chan struct{}, 1)}
 }
 
-// Run follows the objects of a kind until ctx is done: those of a namespace, or if that is empty of the cluster. kind is an empty one of them.
+// Run follows the objects of a kind until ctx is done: those of a namespace, or of the whole cluster if that is empty. kind is an empty
+// one of them.
 func (s *Store[T]) Run(ctx context.Context, c *rest.RESTClient, namespace, resource string, kind runtime.Object) {
 	lw := cache.NewListWatchFromClient(c, resource, namespace, fields.Everything())
 	cache.NewReflectorWithOptions(lw, kind, s, cache.ReflectorOptions{Name: resource}).RunWithContext(ctx)

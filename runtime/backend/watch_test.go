@@ -55,7 +55,7 @@ func TestRestartThatNobodySaw(t *testing.T) {
 func TestRestartWhileTheStoreIsFilled(t *testing.T) {
 	path := socketPath(t)
 	server, b := serve(t, path), connect(t, path)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	fills := 0
 	b.Watch(ctx, func(ctx context.Context) {

@@ -55,7 +55,7 @@ func controllerCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.Namespace, "namespace", "wasmproxy", "namespace of the Lease and of the ControllerRevisions")
 	f.StringVar(&identity, "identity", name, "name of this controller, which no other one has")
-	f.StringVar(&agents, "agents", "wasmproxy.io/node=true", "label selector of the nodes that have an agent, as their DaemonSet selects them; no other node counts")
+	f.StringVar(&agents, "agents", "wasmproxy.io/node=true", "label selector of the nodes with an agent, as the DaemonSet has it; others do not count")
 	f.DurationVar(&o.Interval, "interval", 30*time.Second, "the least time between two changes of a NodePlugin's status, of which all nodes learn")
 	return cmd
 }
