@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"syscall"
 	"time"
@@ -29,7 +30,11 @@ func (h *Host) lock(ctx context.Context, c Consent) (unlock func(), err error) {
 	for said := false; ; said = true {
 		unlock, where, err := h.Root.tryLock()
 		if err != nil {
-			return nil, fmt.Errorf("locking %s against other wasmproxy host commands: %w: run the command as root, or with --dry-run", where, err)
+			advice := ""
+			if errors.Is(err, fs.ErrPermission) {
+				advice = "; run the command as root, or with --dry-run"
+			}
+			return nil, fmt.Errorf("locking %s against other wasmproxy host commands: %w%s", where, err, advice)
 		}
 		if unlock != nil {
 			return unlock, nil
