@@ -106,6 +106,7 @@ var onlyImporters = map[string]string{
 	"github.com/lmittmann/tint":         "cmd/wasmproxy",
 	"github.com/fsnotify/fsnotify":      "runtime/registry",
 	"k8s.io/apimachinery":               "runtime/kubelet runtime/config runtime/registry",
+	"go.yaml.in/yaml":                   "runtime/config",
 	"sigs.k8s.io/yaml":                  "runtime/kubelet runtime/host runtime/doctor",
 }
 

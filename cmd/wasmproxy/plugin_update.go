@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,7 +17,7 @@ import (
 )
 
 // updateFixtures writes answers into a file as what its cases want. Everything else stays as it is written, and so does
-// what a case wants already.
+// what a case wants already, the file's owner and mode, and a link to it.
 func updateFixtures(file string, cases []fixture.Case, answers []fixture.Answer) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -46,7 +47,11 @@ func updateFixtures(file string, cases []fixture.Case, answers []fixture.Answer)
 	if written == 0 {
 		return nil
 	}
-	return regular.Replace(file, append(out, text[written:]...), 0o644)
+	target, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return err
+	}
+	return regular.Rewrite(target, append(out, text[written:]...), 0o644)
 }
 
 // places returns where each case begins and ends in a file of fixtures, which has a list of them or one, and how deep in the

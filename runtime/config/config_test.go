@@ -63,6 +63,7 @@ func TestBadSettingsAreNamed(t *testing.T) {
 	}{
 		{"unknown key", "backed: /x\n", nil, [2]string{}, `unknown key "backed"`},
 		{"not YAML", "\t{", nil, [2]string{}, "wasmproxy.yaml"},
+		{"a second document", "log-level: info\n---\nlog-level: debug\n", nil, [2]string{}, "wasmproxy.yaml: it has a second YAML document"},
 		{"relative endpoint", "", []string{"--backend=x.sock"}, [2]string{}, `backend: "x.sock"`},
 		{"own socket", "", []string{"--backend=/run/./wasmproxy/wasmproxy.sock"}, [2]string{}, "own socket"},
 		{"admin socket that is no path", "", []string{"--admin-socket=admin.sock"}, [2]string{}, `admin-socket: "admin.sock" is not unix:// and an absolute path`},

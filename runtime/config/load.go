@@ -1,8 +1,10 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"reflect"
@@ -11,12 +13,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/knadh/koanf/parsers/yaml"
 	"github.com/knadh/koanf/providers/confmap"
 	"github.com/knadh/koanf/providers/env/v2"
 	"github.com/knadh/koanf/providers/posflag"
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
@@ -137,9 +139,12 @@ func loadFile(k *koanf.Koanf, file File, from origins) error {
 	if path == "" || file.Err != nil {
 		return file.Err
 	}
-	values, err := yaml.Parser().Unmarshal(file.Text)
-	if err != nil {
+	values, documents := map[string]any{}, yaml.NewDecoder(bytes.NewReader(file.Text))
+	if err := documents.Decode(&values); err != nil && err != io.EOF {
 		return fmt.Errorf("config file %s: %w", path, err)
+	}
+	if err := documents.Decode(new(any)); err != io.EOF {
+		return fmt.Errorf("config file %s: it has a second YAML document, after a line with ---: put all settings into one", path)
 	}
 	written := koanf.New(".")
 	if err := written.Load(confmap.Provider(values, "."), nil); err != nil {

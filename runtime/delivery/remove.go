@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
@@ -63,7 +64,7 @@ func (d Directory) remove(id string) (removed []string, err error) {
 }
 
 // alone is the module that the JSON file of a plugin names, from the directory; empty if it names none, if another file names
-// it, too, as a plugin's or a shadow's, or if one that cannot be read may name it.
+// it, too, as a plugin's or a shadow's, if one that cannot be read may name it, or if it has a JSON file of its own.
 func (d Directory) alone(id string) string {
 	found, _ := registry.ReadUntrusted(string(d)) // a description has the error about its own file
 	i := slices.IndexFunc(found, func(one registry.Description) bool { return one.ID == plugin.Name(id) })
@@ -72,6 +73,10 @@ func (d Directory) alone(id string) string {
 	}
 	module := filepath.Clean(found[i].Module)
 	if named, all := modules(found, plugin.Name(id)); named[module] || !all {
+		return ""
+	}
+	own := strings.TrimSuffix(module, ".wasm") + ".json"
+	if _, err := os.Lstat(d.path(own)); !errors.Is(err, fs.ErrNotExist) {
 		return ""
 	}
 	return module

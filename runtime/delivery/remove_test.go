@@ -36,6 +36,17 @@ func TestRemove(t *testing.T) {
 	}
 }
 
+// TestRemoveKeepsAnothersModule: the module stays that has a JSON file of its own, beside the one that is removed.
+func TestRemoveKeepsAnothersModule(t *testing.T) {
+	d := Directory(t.TempDir())
+	write(t, d.path("10-a.wasm"), header)
+	write(t, d.path("10-a.json"), `{"failure-policy": "Ignore"}`)
+	write(t, d.path("20-b.json"), `{"wasm-module": "10-a.wasm"}`)
+	if removed, err := d.Remove(t.Context(), []string{"20-b"}, false); err != nil || len(removed) != 1 {
+		t.Errorf("%q is removed, error %v", removed, err)
+	}
+}
+
 // TestRemoveUnreadable: the files of a plugin go that cannot be read. While one of another plugin cannot be, modules stay.
 func TestRemoveUnreadable(t *testing.T) {
 	d := Directory(t.TempDir())
