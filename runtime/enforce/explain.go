@@ -24,10 +24,22 @@ type explainer struct{ *Enforcer }
 // form explain.Form: from the ledger, the store and the kernel. An error of the text is an
 // *explain.Error.
 func (e *Enforcer) Explain(ctx context.Context, text string) (*explain.Report, error) {
-	x := explainer{e}
-	all := x.newest()
+	var newest []pods.Pod // sandboxes, one of each pod
+	seen := map[string]bool{}
+	for _, p := range e.Store.Pods() {
+		uid := UID(p.Config)
+		if seen[uid] {
+			continue
+		}
+		seen[uid] = true
+		if pod, ok := e.pod(uid); ok {
+			if p, ok := e.Store.Pod(pod.ID); ok {
+				newest = append(newest, p)
+			}
+		}
+	}
 	var names []explain.Name
-	for _, p := range all {
+	for _, p := range newest {
 		pod := nameInReport(p.Config)
 		names = append(names, pod)
 		for _, c := range newestOf(e.Store.Containers(p.ID)) {
@@ -39,9 +51,9 @@ func (e *Enforcer) Explain(ctx context.Context, text string) (*explain.Report, e
 		return nil, err
 	}
 	r := &explain.Report{Pods: []explain.Pod{}}
-	for _, p := range all {
+	for _, p := range newest {
 		if n := nameInReport(p.Config); n.Namespace == meant.Namespace && n.Pod == meant.Pod {
-			r.Pods = append(r.Pods, x.explainPod(ctx, p, meant.Container))
+			r.Pods = append(r.Pods, explainer{e}.explainPod(ctx, p, meant.Container))
 		}
 	}
 	return r, nil
@@ -49,24 +61,6 @@ func (e *Enforcer) Explain(ctx context.Context, text string) (*explain.Report, e
 
 func nameInReport(config *runtimeapi.PodSandboxConfig) explain.Name {
 	return explain.Name{Namespace: config.GetMetadata().GetNamespace(), Pod: config.GetMetadata().GetName()}
-}
-
-// newest are the newest sandboxes of all pods.
-func (e explainer) newest() (all []pods.Pod) {
-	seen := map[string]bool{}
-	for _, p := range e.Store.Pods() {
-		uid := UID(p.Config)
-		if seen[uid] {
-			continue
-		}
-		seen[uid] = true
-		if newest, ok := e.pod(uid); ok {
-			if p, ok := e.Store.Pod(newest.ID); ok {
-				all = append(all, p)
-			}
-		}
-	}
-	return all
 }
 
 // newestOf are the newest containers of each name, by name.

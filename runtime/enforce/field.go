@@ -173,9 +173,17 @@ func (r Record) Lost(t Target, value string) {
 // that is another reason than the last one. Numbers do not count: they may be the time of the
 // error, or the memory in use.
 func (r Record) NotReset(fields []Target, err error) (news bool) {
+	withoutDigits := func(text string) string {
+		return strings.Map(func(c rune) rune {
+			if '0' <= c && c <= '9' {
+				return -1
+			}
+			return c
+		}, text)
+	}
 	r.change(func(o *object) bool {
 		for _, t := range fields {
-			if v := o.values[t]; v != nil && (v.Failed == nil || !sameReason(v.Failed.Reason, err.Error())) {
+			if v := o.values[t]; v != nil && (v.Failed == nil || withoutDigits(v.Failed.Reason) != withoutDigits(err.Error())) {
 				v.Failed, news = &Failure{Reason: err.Error()}, true
 			}
 		}
@@ -196,14 +204,3 @@ func (r Record) Rests() (rests bool) {
 
 // restTime is how long scans leave fields alone that were refused.
 const restTime = time.Minute - time.Second
-
-// sameReason reports whether two texts of errors are equal but for their numbers.
-func sameReason(a, b string) bool {
-	withoutDigits := func(r rune) rune {
-		if '0' <= r && r <= '9' {
-			return -1
-		}
-		return r
-	}
-	return strings.Map(withoutDigits, a) == strings.Map(withoutDigits, b)
-}

@@ -15,35 +15,26 @@ func judgeFile(o *explain.Object, name string, v *Value, held shown) explain.Val
 	if v.Last != "" {
 		x.Written = &v.Last
 	}
-	x.Condition = fileCondition(o, v, held)
+	const fight = "something else overwrites it again and again, so it is left alone until the plugin asks again; "
+	switch {
+	case held.value != nil && held.meant, over(o):
+	case v.Drift.Fight && v.Drift.Cause == "":
+		x.Condition = explain.Condition{State: explain.Fight, Detail: fight + "no call or reload came before it"}
+	case v.Drift.Fight:
+		x.Condition = explain.Condition{State: explain.Fight, Detail: fight + "the last call or reload before it was " + v.Drift.Cause}
+	case v.Failed != nil:
+		x.Condition = explain.Condition{State: explain.Failed, Detail: v.Failed.Reason}
+	case len(v.Wishes) == 0:
+		x.Condition = explain.Condition{State: explain.Undoing, Detail: undoing}
+	case !o.Running:
+		x.Condition = explain.Condition{State: explain.Waiting, Detail: "it is written when the container starts"}
+	case held.value != nil && v.Last == "":
+		x.Condition = explain.Condition{State: explain.Waiting, Detail: "it is not written yet"}
+	case held.value != nil: // without it Object.Unread says why
+		x.Condition = explain.Condition{State: explain.Drift, Detail: "something else has overwritten it; a scan writes it again within 90 s"}
+	}
 	x.Differs = differs(&x, held.value)
 	return x
-}
-
-func fileCondition(o *explain.Object, v *Value, held shown) explain.Condition {
-	switch {
-	case held.value != nil && held.meant:
-		return explain.Condition{}
-	case over(o):
-		return explain.Condition{}
-	case v.Drift.Fight:
-		last := "; no call or reload came before it"
-		if v.Drift.Cause != "" {
-			last = "; the last call or reload before it was " + v.Drift.Cause
-		}
-		return explain.Condition{State: explain.Fight, Detail: "something else overwrites it again and again, so it is left alone until the plugin asks again" + last}
-	case v.Failed != nil:
-		return explain.Condition{State: explain.Failed, Detail: v.Failed.Reason}
-	case len(v.Wishes) == 0:
-		return explain.Condition{State: explain.Undoing, Detail: undoing}
-	case !o.Running:
-		return explain.Condition{State: explain.Waiting, Detail: "it is written when the container starts"}
-	case held.value != nil && v.Last == "":
-		return explain.Condition{State: explain.Waiting, Detail: "it is not written yet"}
-	case held.value != nil:
-		return explain.Condition{State: explain.Drift, Detail: "something else has overwritten it; a scan writes it again within 90 s"}
-	}
-	return explain.Condition{} // Object.Unread says why the kernel's value is not known
 }
 
 // undoing is why a value is there that nobody wants.

@@ -219,35 +219,27 @@ type Done struct {
 func (r Record) End(done []Done) {
 	r.change(func(o *object) (save bool) {
 		for i := range done {
-			d := &done[i]
-			t := File(d.File)
-			if v := o.values[t]; v != nil && d.Kind != Fight {
-				save = v.end(d) || save
-				undone := d.Kind == Undo && d.Err == nil
-				if undone && len(v.Wishes) == 0 && d.Value == *v.Kubelet {
-					delete(o.values, t)
-					save = true
-				}
+			d, t := &done[i], File(done[i].File)
+			v := o.values[t]
+			if v == nil || d.Kind == Fight {
+				continue
+			}
+			v.Writing, v.Drift.pending = "", false
+			switch {
+			case d.Ended:
+				save = true
+			case d.Err != nil:
+				d.Again = v.refusedAt(d.Found) && v.Failed.Reason == d.Err.Error()
+				v.Failed, save = &Failure{d.Err.Error(), d.Found, true}, true
+			case d.Kind == Undo && len(v.Wishes) == 0 && d.Value == *v.Kubelet:
+				delete(o.values, t)
+				save = true
+			default: // the journal has the value that was to be written
+				another := v.Read != "" && v.Read != d.Read
+				save = save || v.Failed != nil || d.Read != d.Value || another
+				v.Last, v.Read, v.Failed = d.Value, d.Read, nil
 			}
 		}
 		return save
 	})
-}
-
-// end reports whether the journal has to say more than it does: it has the value that was
-// to be written.
-func (v *Value) end(d *Done) (changed bool) {
-	v.Writing, v.Drift.pending = "", false
-	if d.Ended {
-		return true
-	}
-	if d.Err != nil {
-		d.Again = v.refusedAt(d.Found) && v.Failed.Reason == d.Err.Error()
-		v.Failed = &Failure{d.Err.Error(), d.Found, true}
-		return true
-	}
-	another := v.Read != "" && v.Read != d.Read
-	changed = v.Failed != nil || d.Read != d.Value || another
-	v.Last, v.Read, v.Failed = d.Value, d.Read, nil
-	return changed
 }

@@ -28,24 +28,6 @@ const updateTime = time.Minute
 // fieldChanges are changes of a container's resources.
 type fieldChanges map[Target]plugin.Change
 
-// due returns what the runtime is to be sent of a container: no more once that has ended. What CRI cannot say stays.
-func (w work) due() fieldChanges {
-	due := fieldChanges{}
-	if c, ok := w.Store.Container(w.id.Container); ok && c.State == runtimeapi.ContainerState_CONTAINER_EXITED {
-		return due
-	}
-	for t, value := range w.record.Resets() {
-		send := resetTo
-		if _, wish := w.record.Owner(t); wish {
-			send = updateTo
-		}
-		if c, ok := send(t, value); ok {
-			due[t] = c
-		}
-	}
-	return due
-}
-
 // updateTo is the change that gives a field a value; false if an update cannot, which says nothing with 0 or an empty text.
 func updateTo(t Target, value string) (plugin.Change, bool) {
 	c, ok := ChangeTo(t, value)
@@ -64,11 +46,23 @@ func resetTo(t Target, value string) (plugin.Change, bool) {
 // answers its own update would never come to an end.
 func (w work) update(ctx context.Context) (sent bool) {
 	record, known := w.Store.Container(w.id.Container)
+	if record.State == runtimeapi.ContainerState_CONTAINER_EXITED {
+		return false
+	}
 	c := crifield.ContainerOf(record)
 	if !known { // the last plugin has gone, and the store with it: the runtime knows the container
 		c = &crifield.Container{ID: w.id.Container}
 	}
-	due := w.due()
+	due := fieldChanges{}
+	for t, value := range w.record.Resets() {
+		send := resetTo
+		if _, wish := w.record.Owner(t); wish {
+			send = updateTo
+		}
+		if c, ok := send(t, value); ok { // what CRI cannot say stays
+			due[t] = c
+		}
+	}
 	w.keepUsed(ctx, c, due)
 	if len(due) == 0 {
 		return false // an earlier update has sent it
@@ -200,45 +194,40 @@ func NameWith(changed string, update, has *runtimeapi.LinuxContainerResources) (
 	return added
 }
 
-// fileValues are the values that an update names, by the cgroup file that the runtime writes them
-// to. A share of the CPU may become one of several weights.
-func fileValues(r *runtimeapi.LinuxContainerResources) map[string][]string {
-	all := map[string][]string{}
-	for file, value := range r.GetUnified() {
-		all[file] = []string{value}
-	}
-	if r.GetCpuQuota() != 0 {
-		limit := rules.Limit{Amount: max(r.GetCpuQuota(), 0), Period: cmp.Or(r.GetCpuPeriod(), rules.DefaultPeriod)}
-		all[rules.CPUMax] = []string{limit.Text(rules.CPUMax)}
-	}
-	if n := r.GetCpuShares(); n > 0 {
-		all["cpu.weight"] = dialect.Weights(n)
-	}
-	memory := r.GetMemoryLimitInBytes()
-	if memory != 0 {
-		all[rules.MemoryMax] = []string{rules.Limit{Amount: max(memory, 0)}.Text(rules.MemoryMax)}
-	}
-	if swap, known := swapOf(r.GetMemorySwapLimitInBytes(), memory); known && swap >= 0 {
-		all["memory.swap.max"] = []string{strconv.FormatInt(swap, 10)}
-	}
-	if r.GetCpusetCpus() != "" {
-		all["cpuset.cpus"] = []string{r.GetCpusetCpus()}
-	}
-	if r.GetCpusetMems() != "" {
-		all["cpuset.mems"] = []string{r.GetCpusetMems()}
-	}
-	return all
-}
-
-// Named has the ledger note what an accepted update of a container names: a file that shows just that, since
-// a plugin wants the same, is not written. An update of a pod tells nothing: kubelet fills it in from the kernel.
+// Named has the ledger note the values that an accepted update of a container names, by the cgroup file that the runtime writes
+// them to: a file that shows just that, since a plugin wants the same, is not written. An update of a pod tells nothing:
+// kubelet fills it in from the kernel.
 func (e *Enforcer) Named(id ID, r *runtimeapi.LinuxContainerResources) {
 	if e.Cgroups == nil {
 		return
 	}
+	named := map[string][]string{}
+	for file, value := range r.GetUnified() {
+		named[file] = []string{value}
+	}
+	if r.GetCpuQuota() != 0 {
+		limit := rules.Limit{Amount: max(r.GetCpuQuota(), 0), Period: cmp.Or(r.GetCpuPeriod(), rules.DefaultPeriod)}
+		named[rules.CPUMax] = []string{limit.Text(rules.CPUMax)}
+	}
+	if n := r.GetCpuShares(); n > 0 {
+		named["cpu.weight"] = dialect.Weights(n) // which of them depends on the runtime
+	}
+	memory := r.GetMemoryLimitInBytes()
+	if memory != 0 {
+		named[rules.MemoryMax] = []string{rules.Limit{Amount: max(memory, 0)}.Text(rules.MemoryMax)}
+	}
+	if swap, known := swapOf(r.GetMemorySwapLimitInBytes(), memory); known && swap >= 0 {
+		named["memory.swap.max"] = []string{strconv.FormatInt(swap, 10)}
+	}
+	if r.GetCpusetCpus() != "" {
+		named["cpuset.cpus"] = []string{r.GetCpusetCpus()}
+	}
+	if r.GetCpusetMems() != "" {
+		named["cpuset.mems"] = []string{r.GetCpusetMems()}
+	}
 	g := groupFiles{Group: e.Cgroups.Group(e.Ledger.Record(id).Group())}
 	defer g.Close()
-	e.Ledger.Record(id).Named(fileValues(r), g)
+	e.Ledger.Record(id).Named(named, g)
 }
 
 // Updated notes an update of a container that the runtime has accepted as kubelet sent it.

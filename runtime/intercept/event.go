@@ -76,7 +76,10 @@ func (e *event) object(o abi.Object) crifield.Object {
 	case abi.Node:
 		return crifield.Object{Node: e.node}
 	}
-	e.round.look(o)
+	if e.round.first == 0 {
+		e.round.first = o
+	}
+	e.round.last = o
 	return e.handles.object(o)
 }
 
@@ -191,7 +194,12 @@ func (e *event) Opposed(c *plugin.Change) (first string) {
 	if unmade(o) {
 		return ""
 	}
-	first = e.host.Enforcer.Opposed(o, c, func(by string) bool { return !withdrew(e.withdrawn, by, c) })
+	first = e.host.Enforcer.Opposed(o, c, func(by string) bool {
+		return !slices.ContainsFunc(e.withdrawn, func(w plugin.Owned) bool {
+			same := enforce.TargetOf(&w.Change) == enforce.TargetOf(c) && w.Change.SameObject(c)
+			return same && w.Plugin == by
+		})
+	})
 	updated := e.sent != nil && !file && o.Container.ID == e.container.ID
 	if updated && first != "" {
 		target := enforce.TargetOf(c)
@@ -200,14 +208,6 @@ func (e *event) Opposed(c *plugin.Change) (first string) {
 		}
 	}
 	return first
-}
-
-// withdrew reports whether a plugin has withdrawn what a change sets.
-func withdrew(withdrawn []plugin.Owned, by string, c *plugin.Change) bool {
-	return slices.ContainsFunc(withdrawn, func(w plugin.Owned) bool {
-		same := enforce.TargetOf(&w.Change) == enforce.TargetOf(c) && w.Change.SameObject(c)
-		return same && w.Plugin == by
-	})
 }
 
 // Holds implements plugin.Remembering.
@@ -262,8 +262,24 @@ func (e *event) Apply(changes []plugin.Owned) {
 			crifield.Object{Container: e.sent}.Set(c)
 		}
 	}
-	if m := &e.host.method; e.hook == m.Pre {
-		e.writeTo(m.Carries(e.req))
+	m := &e.host.method
+	if e.hook != m.Pre {
+		return
+	}
+	switch carried := m.Carries(e.req); { // the next plugin may read the request as it is
+	case carried.Container != nil:
+		e.container.WriteConfig()
+	case e.sent != nil:
+		*carried.Annotations, *carried.Resources = e.sent.Annotations, e.sent.Resources.Now
+	case carried.RuntimeHandler != nil:
+		*carried.RuntimeHandler = e.pod.RuntimeHandler
+	case carried.Overhead != nil:
+		if e.pod.Overhead.Own {
+			*carried.Overhead = e.pod.Overhead.Now
+		}
+		if e.pod.Resources.Own {
+			*carried.Resources = e.pod.Resources.Now
+		}
 	}
 }
 

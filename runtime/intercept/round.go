@@ -14,14 +14,6 @@ type round struct {
 	next        string     // from of the next Tick, if a limit stopped this one
 }
 
-// look notes that the plugin looks at a handle.
-func (r *round) look(o abi.Object) {
-	if r.first == 0 {
-		r.first = o
-	}
-	r.last = o
-}
-
 // order has pods in the order of their IDs begin where the round does.
 func (r *round) order(all []pods.Pod) []pods.Pod {
 	if r.from == "" {

@@ -3,6 +3,7 @@ package intercept
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -47,7 +48,10 @@ func (c *call) updateEvent(ctx context.Context, carried cri.Carried) *event {
 	}
 	view := e.container
 	view.Resources = crifield.Resources{Now: pods.LayResources(view.Resources.Now, *carried.Resources), Own: true}
-	view.Annotations = merged(view.Annotations, *carried.Annotations)
+	annotations := map[string]string{}
+	maps.Copy(annotations, view.Annotations)
+	maps.Copy(annotations, *carried.Annotations)
+	view.Annotations = annotations
 	e.sent = &crifield.Container{Annotations: *carried.Annotations, Resources: crifield.Resources{Now: *carried.Resources, Own: true}}
 	return e
 }
@@ -66,17 +70,6 @@ func nameWithIdle(
 	return true
 }
 
-// merged returns a map of its own with both, the second winning.
-func merged[K comparable](a, b map[K]string) map[K]string {
-	sum := make(map[K]string, len(a)+len(b))
-	for _, m := range []map[K]string{a, b} {
-		for k, v := range m {
-			sum[k] = v
-		}
-	}
-	return sum
-}
-
 // updatePodEvent tells of a pod whose resources or overhead change: what it has,
 // with what the request has in its place. These messages are whole sums, so that a
 // plugin's change is sent together with all that it leaves as it is.
@@ -92,24 +85,4 @@ func (c *call) updatePodEvent(ctx context.Context, carried cri.Carried) *event {
 		e.pod.Resources = crifield.Resources{Now: *carried.Resources, Own: true}
 	}
 	return e
-}
-
-// writeTo puts into the request what plugins changed beside it: the next plugin may read the
-// request as it is.
-func (e *event) writeTo(carried cri.Carried) {
-	switch {
-	case carried.Container != nil:
-		e.container.WriteConfig()
-	case e.sent != nil:
-		*carried.Annotations, *carried.Resources = e.sent.Annotations, e.sent.Resources.Now
-	case carried.RuntimeHandler != nil:
-		*carried.RuntimeHandler = e.pod.RuntimeHandler
-	case carried.Overhead != nil:
-		if e.pod.Overhead.Own {
-			*carried.Overhead = e.pod.Overhead.Now
-		}
-		if e.pod.Resources.Own {
-			*carried.Resources = e.pod.Resources.Now
-		}
-	}
 }
