@@ -10,12 +10,14 @@ import (
 
 // Times between tries to fetch a revision.
 const (
-	firstRetry = time.Second
-	lastRetry  = 5 * time.Minute
-	fetchTime  = 5 * time.Minute // of one try
+	firstRetry   = time.Second
+	lastRetry    = 5 * time.Minute
+	refusedRetry = 30 * time.Minute // the node's proxy may have been upgraded, or its settings changed
+	fetchTime    = 5 * time.Minute  // of one try
 )
 
-// fetcher fetches revisions side by side with what else the agent does, and tries again until there is an answer.
+// fetcher fetches revisions side by side with what else the agent does, and tries again until there is an answer, and
+// now and then after a refusal.
 type fetcher struct {
 	has     func(revision string) bool // on disk, and nothing has to be verified
 	fetch   func(ctx context.Context, revision string) error
@@ -97,7 +99,7 @@ func (f *fetcher) run(ctx context.Context, revision string, one *fetching, jitte
 	if jitter > 0 {
 		wait = rand.N(jitter)
 	}
-	for retry := firstRetry; ; retry = min(2*retry, lastRetry) {
+	for retry := firstRetry; ; {
 		select {
 		case <-ctx.Done():
 			return
@@ -118,15 +120,21 @@ func (f *fetcher) run(ctx context.Context, revision string, one *fetching, jitte
 		if f.answer(one, err) {
 			return
 		}
+		if one.done { // it is refused
+			retry = refusedRetry
+		}
 		wait = retry + rand.N(retry)
+		retry = max(retry, min(2*retry, lastRetry))
 	}
 }
 
 // answer keeps what has come of a try, and reports whether it was the last one.
-func (f *fetcher) answer(one *fetching, err error) bool {
+func (f *fetcher) answer(one *fetching, err error) (last bool) {
 	f.mu.Lock()
-	one.done, one.err = err == nil || errors.Is(err, errRefused) || errors.Is(err, errNotSelected), err
-	last := one.done
+	refused, last := errors.Is(err, errRefused), err == nil || errors.Is(err, errNotSelected)
+	if !one.done || refused || last { // else it was refused before, and this try says nothing new
+		one.done, one.err = refused || last, err
+	}
 	f.mu.Unlock()
 	select {
 	case f.changed <- struct{}{}:

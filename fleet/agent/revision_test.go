@@ -8,7 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -141,30 +144,38 @@ func TestFetchNotSelected(t *testing.T) {
 	}
 }
 
-// TestFetcherTriesAgain until there is an answer, and forgets a refusal only with the revision.
+// TestFetcherTriesAgain until there is an answer, and after a refusal now and then: the proxy may have been upgraded. A try
+// that fails in between says nothing new.
 func TestFetcherTriesAgain(t *testing.T) {
-	changed, tries := make(chan struct{}, 1), 0
-	f := &fetcher{changed: changed, known: map[string]*fetching{}, has: func(string) bool { return false }, failed: func() {},
-		fetch: func(context.Context, string) error {
-			if tries++; tries == 1 {
-				return errors.New("connection refused")
-			}
-			return errRefused
-		}}
-	done, err := f.want(t.Context(), "r1", 0)
-	for !done {
-		<-changed
-		done, err = f.want(t.Context(), "r1", 0)
-	}
-	if !errors.Is(err, errRefused) || tries != 2 {
-		t.Errorf("after %d tries the answer is %v", tries, err)
-	}
-	f.keep(map[string]bool{"r1": true})
-	if done, err := f.want(t.Context(), "r1", 0); !done || err == nil {
-		t.Errorf("a refusal that is still wanted is %v, %v", done, err)
-	}
-	f.keep(nil)
-	if done, _ := f.want(t.Context(), "r1", 0); done {
-		t.Error("a revision that nobody wanted any more is known")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		lost, tries := errors.New("connection refused"), atomic.Int64{}
+		answers := []error{lost, errRefused, lost, errRefused, nil}
+		f := &fetcher{changed: make(chan struct{}, 1), known: map[string]*fetching{}, has: func(string) bool { return false }, failed: func() {},
+			fetch: func(context.Context, string) error {
+				return answers[min(int(tries.Add(1)), len(answers))-1]
+			}}
+		after := func(wait time.Duration) (bool, error) {
+			f.want(ctx, "r1", 0)
+			time.Sleep(wait)
+			synctest.Wait()
+			f.keep(map[string]bool{"r1": true})
+			return f.want(ctx, "r1", 0)
+		}
+		if done, err := after(time.Minute); !done || !errors.Is(err, errRefused) || tries.Load() != 2 {
+			t.Errorf("after %d tries the answer is %v, %v", tries.Load(), done, err)
+		}
+		if done, err := after(time.Hour); !done || !errors.Is(err, errRefused) || tries.Load() < 3 {
+			t.Errorf("a refusal that is still wanted is %v, %v after %d tries", done, err, tries.Load())
+		}
+		if done, err := after(3 * time.Hour); !done || err != nil || int(tries.Load()) != len(answers) {
+			t.Errorf("a node whose proxy was upgraded has %v, %v after %d tries", done, err, tries.Load())
+		}
+		f.keep(nil)
+		if done, _ := f.want(ctx, "r1", 0); done {
+			t.Error("a revision that nobody wanted any more is known")
+		}
+		synctest.Wait()
+	})
 }
