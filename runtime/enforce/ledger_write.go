@@ -236,7 +236,9 @@ func (r Record) End(done []Done) {
 				save = true
 			default: // the journal has the value that was to be written
 				another := v.Read != "" && v.Read != d.Read
-				save = save || v.Failed != nil || d.Read != d.Value || another
+				if v.Failed != nil || d.Read != d.Value || another {
+					save = true
+				}
 				v.Last, v.Read, v.Failed = d.Value, d.Read, nil
 			}
 		}
