@@ -38,7 +38,16 @@ func (a *answers) Ask(q *plugin.Question) bool {
 	case known != nil:
 		q.Errno, q.Number, q.Data = known.Question.Errno, known.Question.Number, known.Question.Data
 	case recording.Writes(q):
-		return a.askChange(q)
+		object := abi.Object(q.Args[0].Number)
+		if object >= abi.FirstHandle && a.call.Handles[recording.HandleKey(object)] == "" {
+			a.miss(q)
+			return true
+		}
+		target, _ := askedChange(q, a.env, a.call.Handles)
+		if !a.conflict[target] {
+			return false // the host's checks answer a change that nobody asked for before
+		}
+		q.Errno = abi.Conflict // an earlier plugin that had set the target has set it for this one, too
 	case name == "map_get" && a.lookUp(q):
 	default:
 		a.miss(q)
@@ -57,30 +66,30 @@ func (a *answers) find(asked *recording.Asked) *recording.Asked {
 		a.recorded[key] = all[1:]
 	}
 	first := all[0]
-	secret := first.Hidden && !recording.Writes(&first.Question)
-	if secret || first.Question.Errno == abi.Denied && !a.isDenied(&first.Question) {
+	q, writes := &first.Question, recording.Writes(&first.Question)
+	if first.Hidden && !writes {
 		return nil
 	}
-	return first
-}
 
-// isDenied reports whether the plugin, too, lacks what a question needs.
-func (a *answers) isDenied(q *plugin.Question) bool {
-	if !a.has.Has(q.Function.Needs) {
-		return true
+	// A denial counts if this plugin, too, lacks what the question needs.
+	if q.Errno != abi.Denied || !a.has.Has(q.Function.Needs) {
+		return first
 	}
 	if len(q.Args) < 2 {
-		return false
+		return nil
 	}
 	info := plugin.FieldOf(q.Kind, abi.Field(q.Args[1].Number))
 	if info == nil {
-		return true
+		return first
 	}
 	needs := info.Reading
-	if recording.Writes(q) {
+	if writes {
 		needs = info.Writing
 	}
-	return needs == 0 || !a.has.Has(needs)
+	if needs != 0 && a.has.Has(needs) {
+		return nil
+	}
+	return first
 }
 
 // miss notes a question that nobody can answer.
@@ -114,22 +123,6 @@ func (a *answers) askValue(q *plugin.Question, known *recording.Asked) {
 	default:
 		a.miss(q)
 	}
-}
-
-// askChange leaves a change that nobody asked for before to the host's checks. An earlier plugin that had set the target
-// has set it for this one, too.
-func (a *answers) askChange(q *plugin.Question) bool {
-	object := abi.Object(q.Args[0].Number)
-	if object >= abi.FirstHandle && a.call.Handles[recording.HandleKey(object)] == "" {
-		a.miss(q)
-		return true
-	}
-	target, _ := askedChange(q, a.env, a.call.Handles)
-	if a.conflict[target] {
-		q.Errno = abi.Conflict
-		return true
-	}
-	return false
 }
 
 // lookUp answers map_get from the whole map, if that was read.

@@ -16,9 +16,9 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/dialect"
-	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
 // Cgroups is a directory of plain files that looks like a cgroup mount as far as the proxy
@@ -154,38 +154,42 @@ type tree struct {
 	before map[string]string // the files as the event finds them
 }
 
-func newTree(version int) (*tree, error) {
+// makeTree makes the groups of all pods that the event finds, of their QoS classes and of their containers, and of what its
+// call makes: runtimes make a cgroup while they answer. They have the files that the event gives them. A container whose
+// files are nil has no group.
+func (s *Simulator) makeTree() error {
+	e := s.event
 	dir, err := os.MkdirTemp("", "wasmproxy-cgroup-")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	t := &tree{}
-	if t.Cgroups, err = NewCgroups(dir, version); err == nil {
-		t.fs, err = cgroup.Open(dir, fmt.Sprint("v", version))
+	if t.Cgroups, err = NewCgroups(dir, e.Node.CgroupVersion); err == nil {
+		t.fs, err = cgroup.Open(dir, fmt.Sprint("v", e.Node.CgroupVersion))
 	}
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return errors.Join(err, os.RemoveAll(dir))
 	}
-	return t, nil
-}
+	s.tree = t
 
-// fill makes the groups of all pods, their QoS classes and containers, with the files that the
-// event gives them. A container whose files are nil has no group.
-func (t *tree) fill(store *pods.Store, e *Event) (err error) {
 	var errs []error
-	files := e.Files
 	if t.Version == 2 {
-		errs = append(errs, t.Write("/", files[abi.Node.String()]))
+		errs = append(errs, t.Write("/", e.Files[abi.Node.String()]))
 	}
+	calls := slices.Clone(e.Before)
+	if m := e.Call.Method; m != nil && m.Effect == cri.Makes {
+		calls = append(calls, e.Call)
+	}
+	store := storeOf(calls)
 	for _, p := range store.Pods() {
 		parent := p.Config.GetLinux().GetCgroupParent()
 		class, _ := crifield.Object{Pod: crifield.PodOf(p)}.Text(abi.PodQoS)
 		of, err := cgroup.QOSClassPath(parent)
-		errs = append(errs, t.add(of, err, nil, files[class]))
+		errs = append(errs, t.add(of, err, nil, e.Files[class]))
 		group, err := cgroup.PodPath(parent)
-		errs = append(errs, t.add(group, err, cmp.Or(e.PodGroup, p.Config.GetLinux().GetResources()), files[p.ID]))
+		errs = append(errs, t.add(group, err, cmp.Or(e.PodGroup, p.Config.GetLinux().GetResources()), e.Files[p.ID]))
 		for _, c := range store.Containers(p.ID) {
-			if of, given := files[c.ID]; of != nil || !given {
+			if of, given := e.Files[c.ID]; of != nil || !given {
 				group, _, err := t.fs.FindContainer(cmp.Or(c.CgroupParent, parent), c.ID)
 				errs = append(errs, t.add(group, err, c.Config.GetLinux().GetResources(), of))
 			}

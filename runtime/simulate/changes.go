@@ -64,20 +64,7 @@ func parseChange(target, v string) (c plugin.Change, err error) {
 		return c, errors.New("no such field")
 	}
 	c.Field = info.Field
-	return c, setValue(&c, info, v)
-}
 
-func objectByName(name string) (abi.Object, error) {
-	for _, o := range []abi.Object{abi.Event, abi.Pod, abi.Container} {
-		if o.String() == name {
-			return o, nil
-		}
-	}
-	return 0, fmt.Errorf("%q is no object of an event", name)
-}
-
-// setValue makes of a text what the change does.
-func setValue(c *plugin.Change, info abi.FieldInfo, v string) (err error) {
 	var list []string
 	var record map[string]string
 	switch {
@@ -101,7 +88,16 @@ func setValue(c *plugin.Change, info abi.FieldInfo, v string) (err error) {
 		err = json.Unmarshal([]byte(v), &record)
 		c.Op, c.Text = plugin.AddElement, string(abi.AppendRecord(nil, info.RecordKeys(), func(key string) string { return record[key] }))
 	}
-	return err
+	return c, err
+}
+
+func objectByName(name string) (abi.Object, error) {
+	for _, o := range []abi.Object{abi.Event, abi.Pod, abi.Container} {
+		if o.String() == name {
+			return o, nil
+		}
+	}
+	return 0, fmt.Errorf("%q is no object of an event", name)
 }
 
 // changeText is the value of a change as [fixture.Changes] has it.

@@ -27,8 +27,22 @@ func FromFixture(c fixture.Case, cgroupVersion int) (_ *Event, err error) {
 		a = own.add(c.Container)
 	}
 	e := own.event(c.Hook, a, about)
-	if err := e.Call.has(c.Hook, about); err != nil {
-		return nil, err
+	for _, name := range slices.Sorted(maps.Keys(about)) { // the call has to have each field of the event as the case says it
+		var got any
+		errno := abi.NotFound
+		info, _ := abi.FieldByName(abi.Event, name)
+		switch o := e.Call.object(); {
+		case e.Call.Method == nil || info.Field == abi.EventHook || info.Field == abi.EventTime:
+		case info.Type == abi.Int64:
+			got, errno = o.Int64(info.Field)
+		case info.Type == abi.String:
+			got, errno = o.Text(info.Field)
+		default:
+			got, errno = o.List(info.Field)
+		}
+		if want := about.Value(info); errno != abi.OK || fmt.Sprint(got) != fmt.Sprint(want) {
+			return nil, fmt.Errorf("event.%s: hook %v has no event with the value %v", name, c.Hook, want)
+		}
 	}
 	for _, p := range c.Store {
 		other := newPodFixture(p)
@@ -57,28 +71,6 @@ func FromFixture(c fixture.Case, cgroupVersion int) (_ *Event, err error) {
 		e.Previous, err = FromFixture(*c.Previous, cgroupVersion)
 	}
 	return e, err
-}
-
-// has reports a field of the event that the call does not have as the case says it.
-func (c Call) has(hook abi.Hook, fields fixture.Fields) error {
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		var got any
-		errno := abi.NotFound
-		info, _ := abi.FieldByName(abi.Event, name)
-		switch o := c.object(); {
-		case c.Method == nil || info.Field == abi.EventHook || info.Field == abi.EventTime:
-		case info.Type == abi.Int64:
-			got, errno = o.Int64(info.Field)
-		case info.Type == abi.String:
-			got, errno = o.Text(info.Field)
-		default:
-			got, errno = o.List(info.Field)
-		}
-		if want := fields.Value(info); errno != abi.OK || fmt.Sprint(got) != fmt.Sprint(want) {
-			return fmt.Errorf("event.%s: hook %v has no event with the value %v", name, hook, want)
-		}
-	}
-	return nil
 }
 
 func newPodFixture(of fixture.Pod) *podFixture {

@@ -49,18 +49,45 @@ func (p *podFixture) earlier(containers []*containerFixture) []Call {
 	return calls
 }
 
-// event tells of the pod, or of its container a, which is the first in the list or nil.
+// event tells of the pod, or of its container a, which is the first in the list or nil, and says about of itself.
 func (p *podFixture) event(hook abi.Hook, a *containerFixture, about fixture.Fields) *Event {
-	e := &Event{Hook: hook, Call: p.call(hook, a, about), Digests: map[string][]string{}}
+	e := &Event{Hook: hook, Digests: map[string][]string{}}
 	p.addDigests(e)
-	before := p.containers
-	switch m := e.Call.Method; {
-	case m == nil:
-	case m.Object == abi.Event || m.MakesPods():
+	method := cri.MethodNamed(hook.Info().Method)
+	if method == nil { // the hook is apart from calls
+		e.Before = p.earlier(p.containers)
 		return e
-	case m.Effect == cri.Makes:
+	}
+
+	c := cmp.Or(a, &containerFixture{}) // without one its id is not known
+	var request proto.Message
+	for _, known := range []proto.Message{p.run, p.resize, c.create, c.update} {
+		if cri.MethodOf(known) == method {
+			request = known
+		}
+	}
+	if request == nil { // of what it carries the pod says these
+		request = method.NewRequest()
+		cri.SetIDs(request, p.id, c.id)
+		carried := method.Carries(request)
+		if carried.Pod != nil {
+			*carried.Pod = p.run.GetConfig()
+		}
+		if carried.RuntimeHandler != nil {
+			*carried.RuntimeHandler = p.run.GetRuntimeHandler()
+		}
+	}
+	e.Call = newCall(request).answer(p.id, c.id)
+	set(e.Call.object(), abi.Event, fixture.Fields{"image": pulledName(c.create.GetConfig().GetImage())})
+	set(e.Call.object(), abi.Event, about)
+
+	before := p.containers
+	switch {
+	case method.Object == abi.Event || method.MakesPods():
+		return e
+	case method.Effect == cri.Makes:
 		before = slices.DeleteFunc(slices.Clone(before), func(c *containerFixture) bool { return c == a })
-	case m.Effect == cri.Starts && a != nil:
+	case method.Effect == cri.Starts && a != nil:
 		a.state = cmp.Or(a.state, "created")
 	}
 	e.Before = p.earlier(before)
@@ -89,41 +116,6 @@ func pulledName(spec *runtimeapi.ImageSpec) string {
 		return name
 	}
 	return name + ":latest"
-}
-
-// call makes the call of the hook with what the event says of it, the zero Call if the
-// hook is apart from calls. c may be nil: its id is not known then.
-func (p *podFixture) call(hook abi.Hook, c *containerFixture, about fixture.Fields) Call {
-	method := cri.MethodNamed(hook.Info().Method)
-	if method == nil {
-		return Call{}
-	}
-	if c == nil {
-		c = &containerFixture{}
-	}
-	call := newCall(p.request(method, c)).answer(p.id, c.id)
-	set(call.object(), abi.Event, fixture.Fields{"image": pulledName(c.create.GetConfig().GetImage())})
-	set(call.object(), abi.Event, about)
-	return call
-}
-
-// request returns a request of the method as far as the pod and the container say it.
-func (p *podFixture) request(method *cri.Method, c *containerFixture) proto.Message {
-	for _, known := range []proto.Message{p.run, p.resize, c.create, c.update} {
-		if cri.MethodOf(known) == method {
-			return known
-		}
-	}
-	r := method.NewRequest()
-	cri.SetIDs(r, p.id, c.id)
-	carried := method.Carries(r)
-	if carried.Pod != nil {
-		*carried.Pod = p.run.GetConfig()
-	}
-	if carried.RuntimeHandler != nil {
-		*carried.RuntimeHandler = p.run.GetRuntimeHandler()
-	}
-	return r
 }
 
 // object is the event of the call.

@@ -14,14 +14,53 @@ import (
 // Fixtures makes a case for plugin test of each call of a recording that can be one, in the form of JSON. skipped says of
 // each other call why it cannot: a fixture has no handles, no secrets and no conflicts.
 func Fixtures(rec *recording.Recording) (all []map[string]any, skipped []string) {
+	h := &rec.Header
 	for i := range rec.Calls {
 		c := &rec.Calls[i]
+		name := fmt.Sprintf("line %d: %s", i+2, c.Title())
 		f := fixtureOf{values: map[abi.Object]fixture.Fields{}, kv: map[string]string{}, files: map[string]map[string]string{}}
 		if err := f.fill(c); err != nil {
-			skipped = append(skipped, fmt.Sprintf("line %d: %s: %v", i+2, c.Title(), err))
+			skipped = append(skipped, fmt.Sprintf("%s: %v", name, err))
 			continue
 		}
-		all = append(all, f.json(&rec.Header, c, fmt.Sprintf("line %d: %s", i+2, c.Title())))
+
+		out := map[string]any{"name": name, "hook": c.Name, "time": c.Time}
+		if len(h.Grant) > 0 {
+			out["grant"] = h.Grant
+		}
+		for _, o := range []abi.Object{abi.Event, abi.Pod, abi.Container, abi.Node} {
+			if len(f.values[o]) > 0 {
+				out[o.String()] = f.values[o]
+			}
+		}
+		if h.Node.CgroupVersion > 0 {
+			out["cgroup"] = fmt.Sprint("v", h.Node.CgroupVersion)
+		}
+		if len(h.Config) > 0 {
+			out["config"] = h.Config
+		}
+		if len(f.kv) > 0 {
+			out["kv"] = f.kv
+		}
+		if len(f.files) > 0 {
+			out["cgroup_files"] = f.files
+		}
+
+		was := want{changes: map[string]string{}}
+		for i := range c.Asked {
+			was.add(&c.Asked[i].Question, h.Env, c.Handles)
+		}
+		wants := fixture.Want{Error: c.Error}
+		if c.Reject != nil {
+			wants.Reject = &fixture.Rejection{Code: c.Reject.Code, Reason: c.Reject.Reason}
+		} else if c.Error == "" {
+			wants.Changes = was.changes
+			maps.DeleteFunc(wants.Changes, func(target, value string) bool {
+				return strings.HasPrefix(target, "kv[") || value == fixture.Withdrawn // which nothing is in a case alone
+			})
+		}
+		out["want"] = wants
+		all = append(all, out)
 	}
 	return all, skipped
 }
@@ -91,43 +130,4 @@ func (f *fixtureOf) read(a *recording.Asked) {
 		entries[q.Args[2].Text] = string(q.Data)
 		of[info.Name] = entries
 	}
-}
-
-func (f *fixtureOf) json(h *recording.Header, c *recording.Call, name string) map[string]any {
-	out := map[string]any{"name": name, "hook": c.Name, "time": c.Time}
-	if len(h.Grant) > 0 {
-		out["grant"] = h.Grant
-	}
-	for _, o := range []abi.Object{abi.Event, abi.Pod, abi.Container, abi.Node} {
-		if len(f.values[o]) > 0 {
-			out[o.String()] = f.values[o]
-		}
-	}
-	if h.Node.CgroupVersion > 0 {
-		out["cgroup"] = fmt.Sprint("v", h.Node.CgroupVersion)
-	}
-	if len(h.Config) > 0 {
-		out["config"] = h.Config
-	}
-	if len(f.kv) > 0 {
-		out["kv"] = f.kv
-	}
-	if len(f.files) > 0 {
-		out["cgroup_files"] = f.files
-	}
-	was := want{changes: map[string]string{}}
-	for i := range c.Asked {
-		was.add(&c.Asked[i].Question, h.Env, c.Handles)
-	}
-	wants := fixture.Want{Error: c.Error}
-	if c.Reject != nil {
-		wants.Reject = &fixture.Rejection{Code: c.Reject.Code, Reason: c.Reject.Reason}
-	} else if c.Error == "" {
-		wants.Changes = was.changes
-		maps.DeleteFunc(wants.Changes, func(target, value string) bool {
-			return strings.HasPrefix(target, "kv[") || value == fixture.Withdrawn // which nothing is in a case alone
-		})
-	}
-	out["want"] = wants
-	return out
 }

@@ -2,13 +2,13 @@ package simulate
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -52,8 +52,21 @@ func (s *Simulator) Run(ctx context.Context) (Result, error) {
 	}
 	res.Lines = lines(s.events.Take()) // of the load
 	res.Answer = s.Call(ctx)
-	if err := errors.Join(ctx.Err(), s.start(ctx)); err != nil {
+	if err := ctx.Err(); err != nil {
 		return res, err
+	}
+	m := s.event.Call.Method
+	makes := m != nil && m.Effect == cri.Makes && m.Object == abi.Container
+	if makes && s.sent != nil { // it runs then, so that the cgroup files are written which wait for that
+		c := newCall(&runtimeapi.StartContainerRequest{ContainerId: cri.ContainerID(s.event.Call.Response)})
+		frame, err := cri.NewFrame(c.Request)
+		if err != nil {
+			return res, err
+		}
+		err = s.send(ctx, c.Method.Name, frame, func(context.Context, *cri.Frame) (*cri.Frame, error) { return cri.NewFrame(c.Response) })
+		if err != nil {
+			return res, err
+		}
 	}
 	if s.earlier != nil && s.earlier.err != nil {
 		return res, s.earlier.err

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
@@ -81,41 +79,41 @@ func Open(ctx context.Context, e *Event, o Options) (_ *Simulator, err error) {
 		event: e, shown: o.ShowSecrets, policy: o.Policy, backend: &backend{},
 		events: &observe.Recorder{}, store: storeOf(e.Before), queue: workqueue.New(),
 	}
-	if e.Node.CgroupVersion > 0 {
-		if s.tree, err = newTree(e.Node.CgroupVersion); err != nil {
-			return nil, err
-		}
-	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close(ctx))
 		}
 	}()
-	if e.Previous != nil {
-		err = s.takeOver(ctx, o)
-	} else {
-		err = s.load(o)
-	}
-	if err == nil {
-		err = s.join(o)
-	}
-	if err := errors.Join(err, s.makeGroups()); err != nil {
+	if err := s.load(ctx, o); err != nil {
 		return nil, err
 	}
-	return s, s.connect()
-}
 
-// takeOver lets the events before this one happen, and takes the plugin as they leave it.
-func (s *Simulator) takeOver(ctx context.Context, o Options) error {
-	before, err := Open(ctx, s.event.Previous, o)
-	if err != nil {
-		return err
+	// The plugin is a member of the chain, in the event's hook alone.
+	manifest, hook := s.plugin.Manifest(), e.Hook
+	if !manifest.HookSet().Has(hook) {
+		hooks := strings.Join(manifest.HookSet().Names(), ", ")
+		err := fmt.Errorf("plugin %s has no hook %v; its hooks are %s", manifest.Name, hook, hooks)
+		return nil, &LoadError{err, lines(s.events.Take())}
 	}
-	if _, err = before.Run(ctx); err == nil {
-		s.plugin, s.loaded, s.events, s.held = before.plugin, before.loaded, before.events, before.options.Ledger
-		before.plugin = nil
+	s.player = &player{Plugin: s.plugin, event: e, quiet: o.Quiet}
+	rights := plugin.RightsOf(manifest, s.loaded.Granted, o.Beside)
+	rights.Bounds = o.Bounds
+	s.member = plugin.Member{
+		ID: o.ID, Plugin: s.player, Policy: o.Policy, Hooks: abi.HookSetOf(hook), Capabilities: rights.Has(), Rights: rights,
+		Bounds: plugin.BoundsOf(o.Match),
 	}
-	return errors.Join(err, before.Close(ctx))
+	for _, wanted := range manifest.Hooks {
+		if wanted.Hook == hook.String() {
+			s.member.Match = s.member.Match.And(s.member.Hooks, wanted.Match).And(s.member.Hooks, o.Match)
+		}
+	}
+
+	if e.Node.CgroupVersion > 0 {
+		if err := s.makeTree(); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.connect()
 }
 
 // storeOf returns what the store knows after these calls.
@@ -127,19 +125,6 @@ func storeOf(calls []Call) *pods.Store {
 	return store
 }
 
-// makeGroups makes the cgroups of all pods and containers that the event finds, and of what
-// its call makes: runtimes make a cgroup while they answer.
-func (s *Simulator) makeGroups() error {
-	if s.tree == nil {
-		return nil
-	}
-	calls := slices.Clone(s.event.Before)
-	if m := s.event.Call.Method; m != nil && m.Effect == cri.Makes {
-		calls = append(calls, s.event.Call)
-	}
-	return s.tree.fill(storeOf(calls), s.event)
-}
-
 // LoadError is why a plugin was not loaded, with the lines that it logged.
 type LoadError struct {
 	Err   error
@@ -149,7 +134,19 @@ type LoadError struct {
 func (e *LoadError) Error() string { return e.Err.Error() }
 func (e *LoadError) Unwrap() error { return e.Err }
 
-func (s *Simulator) load(o Options) (err error) {
+// load loads the plugin. If the event has events before it, these happen, and it is taken as they leave it.
+func (s *Simulator) load(ctx context.Context, o Options) (err error) {
+	if s.event.Previous != nil {
+		before, err := Open(ctx, s.event.Previous, o)
+		if err != nil {
+			return err
+		}
+		if _, err = before.Run(ctx); err == nil {
+			s.plugin, s.loaded, s.events, s.held = before.plugin, before.loaded, before.events, before.options.Ledger
+			before.plugin = nil
+		}
+		return errors.Join(err, before.Close(ctx))
+	}
 	s.loaded = LoadOptions{
 		Config: o.Config, Granted: s.event.Grant | o.Grant, Features: plugin.Features(s.event.Node.CgroupVersion),
 		Observer: s.events, KV: plugin.NewKV(), Metrics: plugin.NewMetrics(),
@@ -171,27 +168,6 @@ func (s *Simulator) load(o Options) (err error) {
 	}
 	if s.plugin, err = o.Load(s.loaded); err != nil {
 		return &LoadError{err, lines(s.events.Take())}
-	}
-	return nil
-}
-
-// join makes the plugin a member of the chain, in the event's hook alone.
-func (s *Simulator) join(o Options) error {
-	manifest, hook := s.plugin.Manifest(), s.event.Hook
-	if !manifest.HookSet().Has(hook) {
-		return &LoadError{fmt.Errorf("plugin %s has no hook %v; its hooks are %s", manifest.Name, hook, strings.Join(manifest.HookSet().Names(), ", ")), lines(s.events.Take())}
-	}
-	s.player = &player{Plugin: s.plugin, event: s.event, quiet: o.Quiet}
-	rights := plugin.RightsOf(manifest, s.loaded.Granted, o.Beside)
-	rights.Bounds = o.Bounds
-	s.member = plugin.Member{
-		ID: o.ID, Plugin: s.player, Policy: s.policy, Hooks: abi.HookSetOf(hook), Capabilities: rights.Has(), Rights: rights,
-		Bounds: plugin.BoundsOf(o.Match),
-	}
-	for _, wanted := range manifest.Hooks {
-		if wanted.Hook == hook.String() {
-			s.member.Match = s.member.Match.And(s.member.Hooks, wanted.Match).And(s.member.Hooks, o.Match)
-		}
 	}
 	return nil
 }
@@ -256,24 +232,6 @@ func (s *Simulator) send(ctx context.Context, method string, frame *cri.Frame, n
 	}
 	_, err := intercept(ctx, &cri.Call{Request: frame}, next)
 	return errors.Join(err, s.queue.Drain(ctx))
-}
-
-// start lets the container run that the event's call has made, so that the cgroup
-// files are written which wait for that.
-func (s *Simulator) start(ctx context.Context) error {
-	m := s.event.Call.Method
-	if m == nil || s.sent == nil {
-		return nil
-	}
-	if m.Effect != cri.Makes || m.Object != abi.Container {
-		return nil
-	}
-	c := newCall(&runtimeapi.StartContainerRequest{ContainerId: cri.ContainerID(s.event.Call.Response)})
-	frame, err := cri.NewFrame(c.Request)
-	if err != nil {
-		return err
-	}
-	return s.send(ctx, c.Method.Name, frame, func(context.Context, *cri.Frame) (*cri.Frame, error) { return cri.NewFrame(c.Response) })
 }
 
 // Close frees what the simulator holds.
