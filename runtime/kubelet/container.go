@@ -18,17 +18,23 @@ import (
 func (n Node) CreateContainer(p *Pod, c *Container, sandbox string) (r *runtimeapi.CreateContainerRequest, lacking []string) {
 	env, values, lacking := p.env(c)
 	config := &runtimeapi.ContainerConfig{
-		Metadata:    &runtimeapi.ContainerMetadata{Name: c.Name},
-		Image:       imageSpec(c.Image),
-		Command:     expandAll(c.Command, values),
-		Args:        expandAll(c.Args, values),
-		WorkingDir:  c.WorkingDir,
-		Envs:        env,
-		Mounts:      p.mounts(c),
-		Labels:      p.labels(map[string]string{"io.kubernetes.container.name": c.Name}),
-		Annotations: p.containerAnnotations(c),
-		LogPath:     c.Name + "/0.log",
-		Stdin:       c.Stdin, StdinOnce: c.StdinOnce, Tty: c.TTY,
+		Metadata:   &runtimeapi.ContainerMetadata{Name: c.Name},
+		Image:      imageSpec(c.Image),
+		Command:    expandAll(c.Command, values),
+		Args:       expandAll(c.Args, values),
+		WorkingDir: c.WorkingDir,
+		Envs:       env,
+		Mounts:     p.mounts(c),
+		Labels:     p.labels(map[string]string{"io.kubernetes.container.name": c.Name}),
+		// newContainerAnnotations of labels.go, without the hash, which only kubelet knows how to make.
+		Annotations: map[string]string{
+			"io.kubernetes.container.restartCount":             "0",
+			"io.kubernetes.container.terminationMessagePath":   c.TerminationPath,
+			"io.kubernetes.container.terminationMessagePolicy": c.TerminationPolicy,
+			"io.kubernetes.pod.terminationGracePeriod":         strconv.FormatInt(*p.Spec.GracePeriod, 10),
+		},
+		LogPath: c.Name + "/0.log",
+		Stdin:   c.Stdin, StdinOnce: c.StdinOnce, Tty: c.TTY,
 		Linux: &runtimeapi.LinuxContainerConfig{
 			Resources: n.containerResources(p, c),
 			SecurityContext: &runtimeapi.LinuxContainerSecurityContext{
@@ -37,17 +43,42 @@ func (n Node) CreateContainer(p *Pod, c *Container, sandbox string) (r *runtimea
 				RunAsGroup:         number(cmp.Or(c.Security.RunAsGroup, p.Spec.Security.RunAsGroup)),
 				SupplementalGroups: p.groups(),
 				NoNewPrivs:         c.Security.AllowEscalation != nil && !*c.Security.AllowEscalation,
-				Seccomp:            seccomp(cmp.Or(c.Security.Seccomp, p.Spec.Security.Seccomp)),
+				Seccomp:            &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined},
 			},
 		},
+	}
+	if len(c.Ports) > 0 {
+		ports, _ := json.Marshal(c.Ports) // of strings and numbers
+		config.Annotations["io.kubernetes.container.ports"] = string(ports)
 	}
 	s := config.Linux.SecurityContext
 	if of := c.Security.Capabilities; of != nil {
 		s.Capabilities = &runtimeapi.Capability{AddCapabilities: of.Add, DropCapabilities: of.Drop}
 	}
-	//lint:ignore SA1019 kubelet sends both
-	s.Apparmor, s.ApparmorProfile = p.apparmor(c)
+	// getSeccompProfile of helpers.go, without kubelet's seccompDefault.
+	if profile := cmp.Or(c.Security.Seccomp, p.Spec.Security.Seccomp); profile != nil {
+		s.Seccomp = profile.message()
+		if s.Seccomp.LocalhostRef != "" {
+			s.Seccomp.LocalhostRef = path.Join(seccompRoot, s.Seccomp.LocalhostRef)
+		}
+	}
+	// getAppArmorProfile of the same file, without the annotations of Kubernetes before 1.30.
+	if profile := cmp.Or(c.Security.AppArmor, p.Spec.Security.AppArmor); profile != nil {
+		s.Apparmor = profile.message()
+		older := map[string]string{"RuntimeDefault": "runtime/default", "Unconfined": "unconfined", "Localhost": "localhost/"}
+		//lint:ignore SA1019 kubelet sends both
+		s.ApparmorProfile = older[profile.Type] + profile.Localhost
+	}
 	return &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox, Config: config, SandboxConfig: n.SandboxConfig(p)}, lacking
+}
+
+// seccompRoot is where kubelet has profiles of seccomp.
+const seccompRoot = "/var/lib/kubelet/seccomp"
+
+func (p *Profile) message() *runtimeapi.SecurityProfile {
+	return &runtimeapi.SecurityProfile{
+		ProfileType: runtimeapi.SecurityProfile_ProfileType(runtimeapi.SecurityProfile_ProfileType_value[p.Type]), LocalhostRef: p.Localhost,
+	}
 }
 
 // imageSpec is an image as kubelet asks for it: by the id that the runtime has told, which is made up here.
@@ -84,22 +115,6 @@ func (n Node) UpdateContainerResources(p *Pod, c *Container, id string) *runtime
 func (n Node) UpdatePodSandboxResources(p *Pod, sandbox string) *runtimeapi.UpdatePodSandboxResourcesRequest {
 	linux := n.sandboxLinux(p)
 	return &runtimeapi.UpdatePodSandboxResourcesRequest{PodSandboxId: sandbox, Overhead: linux.Overhead, Resources: linux.Resources}
-}
-
-// containerAnnotations are newContainerAnnotations of pkg/kubelet/kuberuntime/labels.go,
-// without the hash, which only kubelet knows how to make.
-func (p *Pod) containerAnnotations(c *Container) map[string]string {
-	all := map[string]string{
-		"io.kubernetes.container.restartCount":             "0",
-		"io.kubernetes.container.terminationMessagePath":   c.TerminationPath,
-		"io.kubernetes.container.terminationMessagePolicy": c.TerminationPolicy,
-		"io.kubernetes.pod.terminationGracePeriod":         strconv.FormatInt(*p.Spec.GracePeriod, 10),
-	}
-	if len(c.Ports) > 0 {
-		ports, _ := json.Marshal(c.Ports) // of strings and numbers
-		all["io.kubernetes.container.ports"] = string(ports)
-	}
-	return all
 }
 
 // env is makeEnvironmentVariables of pkg/kubelet/kubelet_pods.go, without services.

@@ -189,13 +189,10 @@ func Read(file []byte) (p *Pod, handler string, err error) {
 			p.Spec.Overhead = class.Overhead.PodFixed
 		}
 	}
-	return p, handler, p.complete()
-}
 
-// complete gives the Pod the defaults of the API server.
-func (p *Pod) complete() error {
+	// The defaults of the API server.
 	if p.Metadata.Name == "" || len(p.Spec.Containers) == 0 {
-		return errors.New("the Pod needs metadata.name and spec.containers")
+		return nil, "", errors.New("the Pod needs metadata.name and spec.containers")
 	}
 	m := &p.Metadata
 	m.Namespace = cmp.Or(m.Namespace, "default")
@@ -215,7 +212,7 @@ func (p *Pod) complete() error {
 	if r := p.Spec.Resources; r != nil {
 		r.complete()
 	}
-	return nil
+	return p, handler, nil
 }
 
 func (c *Container) complete() {

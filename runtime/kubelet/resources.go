@@ -85,23 +85,14 @@ func (r *Requirements) qosOf(name string) string {
 	return Guaranteed
 }
 
-// shares is MilliCPUToShares of pkg/kubelet/cm/helpers_linux.go.
-func shares(milli int64) int64 {
-	return min(max(milli*sharesPerCPU/milliPerCPU, minShares), maxShares)
-}
-
-// quota is MilliCPUToQuota of the same file, in µs per quotaPeriod; 0 is no limit.
-func quota(milli int64) int64 {
-	if milli == 0 {
-		return 0
-	}
-	return max(milli*quotaPeriod/milliPerCPU, minQuotaPeriod)
-}
-
 // linux is calculateLinuxResources of pkg/kubelet/kuberuntime.
 func (n Node) linux(request, limit, memory int64) *runtimeapi.LinuxContainerResources {
 	r := &runtimeapi.LinuxContainerResources{
-		CpuPeriod: quotaPeriod, CpuQuota: quota(limit), CpuShares: shares(request), MemoryLimitInBytes: memory,
+		CpuShares: min(max(request*sharesPerCPU/milliPerCPU, minShares), maxShares), // MilliCPUToShares of pkg/kubelet/cm/helpers_linux.go
+		CpuPeriod: quotaPeriod, MemoryLimitInBytes: memory,
+	}
+	if limit != 0 { // MilliCPUToQuota of the same file
+		r.CpuQuota = max(limit*quotaPeriod/milliPerCPU, minQuotaPeriod)
 	}
 	if n.CgroupVersion == 2 { // singleProcessOOMKill is false there
 		r.Unified = map[string]string{"memory.oom.group": "1"}
@@ -115,24 +106,17 @@ func (n Node) linux(request, limit, memory int64) *runtimeapi.LinuxContainerReso
 func (n Node) PodCgroup(p *Pod) *runtimeapi.LinuxContainerResources {
 	may := p.sum(limits)
 	for name := range may {
-		if !p.limited(name) {
+		lacking := slices.ContainsFunc(slices.Concat(p.Spec.InitContainers, p.Spec.Containers), func(c Container) bool {
+			return c.Resources.Limits.zero(name)
+		})
+		whole := p.levelResources() && !p.Spec.Resources.Limits.zero(name)
+		if lacking && !whole {
 			delete(may, name)
 		} else if extra, ok := p.Spec.Overhead[name]; ok {
 			may.add(Quantities{name: extra})
 		}
 	}
 	return n.linux(p.sum(requests).milli("cpu")+p.Spec.Overhead.milli("cpu"), may.milli("cpu"), may.value("memory"))
-}
-
-// limited reports whether all containers of the Pod have a limit of a resource, or the Pod as a
-// whole.
-func (p *Pod) limited(name string) bool {
-	if p.levelResources() && !p.Spec.Resources.Limits.zero(name) {
-		return true
-	}
-	return !slices.ContainsFunc(slices.Concat(p.Spec.InitContainers, p.Spec.Containers), func(c Container) bool {
-		return c.Resources.Limits.zero(name)
-	})
 }
 
 func (q Quantities) zero(name string) bool {
@@ -158,19 +142,14 @@ func (n Node) containerResources(p *Pod, c *Container) *runtimeapi.LinuxContaine
 		limit := uint64(of.Limits.value(name))
 		r.HugepageLimits = append(r.HugepageLimits, &runtimeapi.HugepageLimit{PageSize: pageSizes[name], Limit: limit})
 	}
-	n.noSwap(r)
-	return r
-}
-
-// noSwap is ConfigureNoSwap of the same package, on a node that can limit swap, and
-// what is said of memory beside the limit.
-func (n Node) noSwap(r *runtimeapi.LinuxContainerResources) {
-	if n.CgroupVersion == 2 {
-		r.Unified["memory.swap.max"] = "0"
-		r.Unified["memory.min"], r.Unified["memory.low"] = "0", "0" // feature MemoryQoS, with its defaults
-		return
+	// ConfigureNoSwap of the same package, on a node that can limit swap.
+	if n.CgroupVersion != 2 {
+		r.MemorySwapLimitInBytes = r.MemoryLimitInBytes
+		return r
 	}
-	r.MemorySwapLimitInBytes = r.MemoryLimitInBytes
+	r.Unified["memory.swap.max"] = "0"
+	r.Unified["memory.min"], r.Unified["memory.low"] = "0", "0" // feature MemoryQoS, with its defaults
+	return r
 }
 
 // oomScore is GetContainerOOMScoreAdjust of pkg/kubelet/qos/policy.go.
@@ -184,7 +163,11 @@ func (n Node) oomScore(p *Pod, c *Container) int64 {
 	case BestEffort:
 		return bestEffortOOMScore
 	}
-	rest := p.unclaimedMemory()
+	rest := int64(0) // remainingPodMemReqPerContainer of the same file
+	if p.levelResources() && len(p.Spec.Resources.Requests) > 0 {
+		unclaimed := p.sum(requests).value("memory") - p.containers(requests).value("memory")
+		rest = unclaimed / int64(len(p.Spec.Containers)+len(p.Spec.InitContainers))
+	}
 	score := n.score(c.Resources.Requests.value("memory") + rest)
 	if c.sidecar() { // minRegularContainerMemory of the same file
 		least := p.Spec.Containers[0].Resources.Requests.value("memory")
@@ -197,16 +180,6 @@ func (n Node) oomScore(p *Pod, c *Container) int64 {
 }
 
 func (n Node) score(memory int64) int64 { return 1000 - 1000*memory/n.Memory }
-
-// unclaimedMemory is what each container gets of what the Pod as a whole requests
-// and its containers do not: remainingPodMemReqPerContainer of the same file.
-func (p *Pod) unclaimedMemory() int64 {
-	if !p.levelResources() || len(p.Spec.Resources.Requests) == 0 {
-		return 0
-	}
-	rest := p.sum(requests).value("memory") - p.containers(requests).value("memory")
-	return rest / int64(len(p.Spec.Containers)+len(p.Spec.InitContainers))
-}
 
 func (c *Container) sidecar() bool { return c.RestartPolicy == "Always" }
 
