@@ -53,8 +53,37 @@ func (d Directory) Plan(of Delivery) (*Plan, error) {
 	plan, wanted := new(Plan), map[string]bool{}
 	for _, p := range of.Plugins {
 		wanted[p.ID] = true
-		if err := d.compare(p, of, r, plan); err != nil {
+		path := d.path(p.ID + ".json")
+		now, err := os.ReadFile(path)
+		before, ours := r.Plugins[p.ID]
+		_, module := os.Lstat(d.path(p.ID + ".wasm"))
+		has, wants := digest(now), digest(p.Text)
+		switch {
+		case ours && before.Owner != of.Owner:
+			const remedy = "deliver the plugin under another name, or have that owner's delivery give it up"
+			return nil, fmt.Errorf("%s belongs to the owner %q: %s", path, before.Owner, remedy)
+		case module == nil:
+			return nil, byHand(d.path(p.ID + ".wasm"))
+		case errors.Is(err, fs.ErrNotExist):
+			plan.Write = append(plan.Write, p)
+		case err != nil:
 			return nil, err
+		case !ours:
+			return nil, byHand(path)
+		case has == wants && p.Module != nil && !d.has(p.Digest): // somebody has removed it
+			plan.Write = append(plan.Write, p)
+		case has == wants:
+			judged := of.Probation != 0 && before.Probation != "" && before.Texts[0] == wants
+			same := of.Probation.String() == before.Probation && reflect.DeepEqual(of.MaxRefused, before.MaxRefused)
+			if judged && !same {
+				plan.Judge = append(plan.Judge, p.ID)
+			}
+		case slices.Contains(before.Texts, has):
+			plan.Write = append(plan.Write, p)
+		case before.Texts[0] == wants:
+			plan.Kept = append(plan.Kept, p.ID)
+		default:
+			plan.Write, plan.Edited = append(plan.Write, p), append(plan.Edited, p.ID)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.Plugins)) {
@@ -67,41 +96,6 @@ func (d Directory) Plan(of Delivery) (*Plan, error) {
 			of.Owner, strings.Join(plan.Remove, ", "))
 	}
 	return plan, nil
-}
-
-func (d Directory) compare(p Plugin, of Delivery, r record, plan *Plan) error {
-	path := d.path(p.ID + ".json")
-	now, err := os.ReadFile(path)
-	before, ours := r.Plugins[p.ID]
-	_, module := os.Lstat(d.path(p.ID + ".wasm"))
-	has, wants := digest(now), digest(p.Text)
-	switch {
-	case ours && before.Owner != of.Owner:
-		return fmt.Errorf("%s belongs to the owner %q: deliver the plugin under another name, or have that owner's delivery give it up", path, before.Owner)
-	case module == nil:
-		return byHand(d.path(p.ID + ".wasm"))
-	case errors.Is(err, fs.ErrNotExist):
-		plan.Write = append(plan.Write, p)
-	case err != nil:
-		return err
-	case !ours:
-		return byHand(path)
-	case has == wants && p.Module != nil && !d.has(p.Digest): // somebody has removed it
-		plan.Write = append(plan.Write, p)
-	case has == wants:
-		judged := of.Probation != 0 && before.Probation != "" && before.Texts[0] == wants
-		same := of.Probation.String() == before.Probation && reflect.DeepEqual(of.MaxRefused, before.MaxRefused)
-		if judged && !same {
-			plan.Judge = append(plan.Judge, p.ID)
-		}
-	case slices.Contains(before.Texts, has):
-		plan.Write = append(plan.Write, p)
-	case before.Texts[0] == wants:
-		plan.Kept = append(plan.Kept, p.ID)
-	default:
-		plan.Write, plan.Edited = append(plan.Write, p), append(plan.Edited, p.ID)
-	}
-	return nil
 }
 
 func byHand(path string) error {
