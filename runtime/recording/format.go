@@ -126,8 +126,22 @@ const maxLine = 16 << 20
 func Read(text []byte) (*Recording, error) {
 	r := &Recording{}
 	lines := bytes.SplitAfter(text, []byte("\n"))
-	if err := r.begin(lines[0]); err != nil {
+	var of struct {
+		Version *int `json:"recording"`
+	}
+	if err := json.Unmarshal(lines[0], &of); err != nil || of.Version == nil {
+		const want = `the first line must be an object with "recording": 1, as wasmproxy plugin record writes it`
+		return nil, errors.New("line 1: the file is no recording: " + want)
+	}
+	if *of.Version != Version {
+		const other = "line 1: the format is version %d, and this program reads version %d: use the program of the same version"
+		return nil, fmt.Errorf(other, *of.Version, Version)
+	}
+	if err := strict(lines[0], &r.Header); err != nil {
 		return nil, fmt.Errorf("line 1: %w", err)
+	}
+	if _, unknown := abi.CapabilitiesNamed(r.Grant); len(unknown) > 0 {
+		return nil, fmt.Errorf("line 1: grant: unknown capability %q", unknown[0])
 	}
 	for i, line := range lines[1:] {
 		if len(bytes.TrimSpace(line)) == 0 {
@@ -142,25 +156,6 @@ func Read(text []byte) (*Recording, error) {
 		}
 	}
 	return r, nil
-}
-
-func (r *Recording) begin(line []byte) error {
-	var of struct {
-		Version *int `json:"recording"`
-	}
-	if err := json.Unmarshal(line, &of); err != nil || of.Version == nil {
-		return errors.New(`the file is no recording: the first line must be an object with "recording": 1, as wasmproxy plugin record writes it`)
-	}
-	if *of.Version != Version {
-		return fmt.Errorf("the format is version %d, and this program reads version %d: use the program of the same version", *of.Version, Version)
-	}
-	if err := strict(line, &r.Header); err != nil {
-		return err
-	}
-	if _, unknown := abi.CapabilitiesNamed(r.Grant); len(unknown) > 0 {
-		return fmt.Errorf("grant: unknown capability %q", unknown[0])
-	}
-	return nil
 }
 
 func (r *Recording) add(line []byte) error {

@@ -46,7 +46,24 @@ func parse(name string, args []any, is any, failed string, hidden bool) (*plugin
 	if q.Errno, known = abi.ErrnoByName(failed); !known && failed != "" {
 		return nil, fmt.Errorf("error: there is no error %q", failed)
 	}
-	if err := parseAnswer(q, is, hidden); err != nil {
+
+	var err error
+	silent := Writes(q) || name == "reject"
+	excused := hidden || silent || q.Errno != abi.OK
+	switch {
+	case is == nil && !excused:
+		err = errors.New("there is no answer: give the key is or the key error")
+	case is == nil:
+	case q.Errno != abi.OK:
+		err = errors.New("there are both an answer and an error")
+	case silent:
+		err = fmt.Errorf("%s answers nothing but errors", name)
+	case name == "get_i64", name == "pod_find":
+		q.Number, err = integer(is)
+	default:
+		q.Data, err = unspell(shapes[name], is, recordKeys(q))
+	}
+	if err != nil {
 		return nil, fmt.Errorf("is: %w", err)
 	}
 	return q, nil
@@ -85,25 +102,4 @@ func fieldOf(q *plugin.Question, v any) (int64, error) {
 		return 0, fmt.Errorf("%v has no field %q", q.Kind, name)
 	}
 	return int64(info.Field), nil
-}
-
-func parseAnswer(q *plugin.Question, is any, hidden bool) (err error) {
-	name := q.Function.Name
-	silent := Writes(q) || name == "reject"
-	excused := hidden || silent || q.Errno != abi.OK
-	switch {
-	case is == nil && !excused:
-		return errors.New("there is no answer: give the key is or the key error")
-	case is == nil:
-		return nil
-	case q.Errno != abi.OK:
-		return errors.New("there are both an answer and an error")
-	case silent:
-		return fmt.Errorf("%s answers nothing but errors", name)
-	case name == "get_i64", name == "pod_find":
-		q.Number, err = integer(is)
-	default:
-		q.Data, err = unspell(shapes[name], is, recordKeys(q))
-	}
-	return err
 }

@@ -232,39 +232,32 @@ func (w *writer) flush() error {
 
 // ended adds the calls that have ended. With false, there was no room for one.
 func (w *writer) ended() (more bool, err error) {
+	r := w.recorder
 	for range maxWaitingCalls { // others may end meanwhile
+		var c *recorded
 		select {
-		case c := <-w.recorder.calls:
-			if more, err := w.call(c); err != nil || !more {
-				return more, err
-			}
+		case c = <-r.calls:
 		default:
 			return true, nil
 		}
+		r.waiting.Add(-c.bytes)
+		redactor := plugin.NewRedactor(c.secrets...)
+		for _, q := range c.asked {
+			c.call.Asked = append(c.call.Asked, Spell(q, r.options.Env, redactor))
+		}
+		c.call.Error = redactor.Text(c.call.Error)
+		if reject := c.call.Reject; reject != nil {
+			c.call.Reject = &plugin.Rejection{Code: reject.Code, Reason: redactor.Text(reject.Reason)}
+		}
+		c.call.Dropped = r.Dropped()
+		text, err := encode(&c.call)
+		if err != nil || w.bytes+int64(len(text)) > r.options.Max {
+			return false, err
+		}
+		w.bytes += int64(len(text))
+		w.lines = append(w.lines, text...)
+		w.calls++
 	}
-	return true, nil
-}
-
-// call adds a call. With false, there was no room for it.
-func (w *writer) call(c *recorded) (more bool, err error) {
-	r := w.recorder
-	r.waiting.Add(-c.bytes)
-	redactor := plugin.NewRedactor(c.secrets...)
-	for _, q := range c.asked {
-		c.call.Asked = append(c.call.Asked, Spell(q, r.options.Env, redactor))
-	}
-	c.call.Error = redactor.Text(c.call.Error)
-	if reject := c.call.Reject; reject != nil {
-		c.call.Reject = &plugin.Rejection{Code: reject.Code, Reason: redactor.Text(reject.Reason)}
-	}
-	c.call.Dropped = r.Dropped()
-	text, err := encode(&c.call)
-	if err != nil || w.bytes+int64(len(text)) > r.options.Max {
-		return false, err
-	}
-	w.bytes += int64(len(text))
-	w.lines = append(w.lines, text...)
-	w.calls++
 	return true, nil
 }
 

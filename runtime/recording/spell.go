@@ -104,22 +104,16 @@ func spellAnswer(q *plugin.Question) any {
 
 // spell writes bytes in the first form that can be read again.
 func spell(s shape, b []byte, keys []string) any {
-	for _, v := range forms(s, b, keys) {
-		if again, err := unspell(s, v, keys); err == nil && bytes.Equal(again, b) {
-			return v
-		}
-	}
-	return map[string]any{"hex": hex.EncodeToString(b)}
-}
-
-func forms(s shape, b []byte, keys []string) []any {
+	var forms []any
 	switch s {
+	case text:
+		forms = []any{string(b)}
 	case list:
 		all := []any{}
 		abi.EachElement(string(b), func(e string) bool { all = append(all, record(e, keys)); return true })
-		return []any{all}
+		forms = []any{all}
 	case element:
-		return []any{record(string(b), keys), string(b)}
+		forms = []any{record(string(b), keys), string(b)}
 	case entries:
 		object, pairs := map[string]any{}, []any{}
 		abi.EachEntry(string(b), func(k, v string) bool {
@@ -127,17 +121,21 @@ func forms(s shape, b []byte, keys []string) []any {
 			pairs = append(pairs, []any{k, v})
 			return true
 		})
-		return []any{object, map[string]any{"pairs": pairs}}
+		forms = []any{object, map[string]any{"pairs": pairs}}
 	case handles:
 		all := []any{}
-		for ; len(b) >= 4; b = b[4:] {
-			all = append(all, int64(int32(binary.LittleEndian.Uint32(b))))
+		for rest := b; len(rest) >= 4; rest = rest[4:] {
+			all = append(all, int64(int32(binary.LittleEndian.Uint32(rest))))
 		}
-		return []any{all}
+		forms = []any{all}
 	case octets:
-		return nil
 	}
-	return []any{string(b)}
+	for _, v := range forms {
+		if again, err := unspell(s, v, keys); err == nil && bytes.Equal(again, b) {
+			return v
+		}
+	}
+	return map[string]any{"hex": hex.EncodeToString(b)}
 }
 
 // record is an element: an object if there are keys.
@@ -162,20 +160,36 @@ func unspell(s shape, v any, keys []string) ([]byte, error) {
 		return []byte(v), nil
 	case []any:
 		return unspellList(s, v, keys)
-	case map[string]any:
-		if digits, ok := v["hex"].(string); ok && len(v) == 1 {
-			return hex.DecodeString(digits)
-		}
-		if pairs, ok := v["pairs"].([]any); ok && len(v) == 1 {
-			return unspellPairs(pairs)
-		}
-		names := slices.Sorted(maps.Keys(v))
-		if keys != nil && s != entries {
-			names = keys
-		}
-		return unspellObject(v, names, s == entries)
 	}
-	return nil, errForm
+	object, ok := v.(map[string]any)
+	if !ok {
+		return nil, errForm
+	}
+	if digits, ok := object["hex"].(string); ok && len(object) == 1 {
+		return hex.DecodeString(digits)
+	}
+	if pairs, ok := object["pairs"].([]any); ok && len(object) == 1 {
+		return unspellPairs(pairs)
+	}
+
+	// An object whose values are texts. In a record empty ones are left out.
+	names := slices.Sorted(maps.Keys(object))
+	if keys != nil && s != entries {
+		names = keys
+	}
+	for name := range object {
+		if _, ok := object[name].(string); !ok || !slices.Contains(names, name) {
+			return nil, errForm
+		}
+	}
+	return abi.AppendEntries(nil, func(yield func(k, v string) bool) {
+		for _, name := range names {
+			value, _ := object[name].(string)
+			if (value != "" || s == entries) && !yield(name, value) {
+				return
+			}
+		}
+	}), nil
 }
 
 func unspellList(s shape, all []any, keys []string) ([]byte, error) {
@@ -220,23 +234,6 @@ func unspellPairs(pairs []any) ([]byte, error) {
 	return abi.AppendEntries(nil, func(yield func(k, v string) bool) {
 		for pair := range slices.Chunk(flat, 2) {
 			if !yield(pair[0], pair[1]) {
-				return
-			}
-		}
-	}), nil
-}
-
-// unspellObject is an object whose values are texts. In a record empty ones are left out.
-func unspellObject(v map[string]any, names []string, empty bool) ([]byte, error) {
-	for name := range v {
-		if _, ok := v[name].(string); !ok || !slices.Contains(names, name) {
-			return nil, errForm
-		}
-	}
-	return abi.AppendEntries(nil, func(yield func(k, v string) bool) {
-		for _, name := range names {
-			value, _ := v[name].(string)
-			if (value != "" || empty) && !yield(name, value) {
 				return
 			}
 		}
