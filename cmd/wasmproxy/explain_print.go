@@ -60,8 +60,23 @@ func printObject(out io.Writer, o *explain.Object, diff bool) error {
 	}
 	t := newTable()
 	t.row("", "KUBELET", "PLUGINS", "SENT", "KERNEL", "OWNER")
-	for k := range o.Values {
-		t.value(&o.Values[k])
+	const all = math.MaxInt
+	for k := range o.Values { // a line for each value, with the plugin that holds; further plugins have a line each
+		v := &o.Values[k]
+		first, others := "-", v.Wishes
+		if len(others) > 0 {
+			first, others = wishText(others[0]), others[1:]
+		}
+		t.row(string(v.Kind)+" "+printable(v.Name), shown(v.Kubelet, all), first, shown(v.Sent, all), shown(v.Kernel, all), printable(v.Owner))
+		for _, w := range others {
+			t.row("", "", wishText(w), "", "", "")
+		}
+		if v.State != "" {
+			t.note("%s: %s", v.State, v.Detail)
+		}
+		if v.Repairs > 0 {
+			t.note("repairs: %d; it was overwritten with %q last", v.Repairs, v.Found)
+		}
 	}
 	return t.print(out)
 }
@@ -83,26 +98,6 @@ func newTable() *table {
 func (t *table) row(cells ...string) {
 	fmt.Fprintf(t.rows, "  %s\n", strings.Join(cells, "\t"))
 	t.lines++
-}
-
-// value adds a line for a value, with the plugin that holds. Further plugins have a line each, and
-// so has what is wrong.
-func (t *table) value(v *explain.Value) {
-	const all = math.MaxInt
-	first, others := "-", v.Wishes
-	if len(others) > 0 {
-		first, others = wishText(others[0]), others[1:]
-	}
-	t.row(string(v.Kind)+" "+printable(v.Name), shown(v.Kubelet, all), first, shown(v.Sent, all), shown(v.Kernel, all), printable(v.Owner))
-	for _, w := range others {
-		t.row("", "", wishText(w), "", "", "")
-	}
-	if v.State != "" {
-		t.note("%s: %s", v.State, v.Detail)
-	}
-	if v.Repairs > 0 {
-		t.note("repairs: %d; it was overwritten with %q last", v.Repairs, v.Found)
-	}
 }
 
 func (t *table) note(format string, args ...any) {

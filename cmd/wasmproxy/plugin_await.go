@@ -32,9 +32,11 @@ func (a following) await(cmd *cobra.Command, ids ...string) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), a.within)
 	defer cancel()
 	files := a.files()
+	var all status.Plugins
 	var last error
 	for {
-		all, err := admin.Ask(ctx, config.Path(a.config.AdminSocket), config.Path(a.config.StatusSocket), admin.Client.Plugins)
+		var err error
+		all, err = admin.Ask(ctx, config.Path(a.config.AdminSocket), config.Path(a.config.StatusSocket), admin.Client.Plugins)
 		if errors.Is(err, admin.ErrNoProxy) && !a.must {
 			fmt.Fprintf(cmd.OutOrStdout(), "The files are changed. No proxy answers (%s); one that is started follows them.\n", printable(err.Error()))
 			return nil
@@ -45,7 +47,7 @@ func (a following) await(cmd *cobra.Command, ids ...string) error {
 			lacks, failed = a.lacks(files, all.Plugins, ids)
 		}
 		if lacks == nil {
-			return a.show(cmd, files, all, ids)
+			break
 		}
 		if last != nil && ctx.Err() != nil { // which is all that lacks says then
 			lacks = last
@@ -61,6 +63,25 @@ func (a following) await(cmd *cobra.Command, ids ...string) error {
 		}
 		return coded{fmt.Errorf("the files are as they should be, but %w; see wasmproxy plugin list", lacks), exitNotActive}
 	}
+
+	out := cmd.OutOrStdout()
+	for _, id := range ids {
+		if _, has := files[id]; !has {
+			fmt.Fprintf(out, "%s: the proxy has unloaded it, and undoes the values that it has set\n", printable(id))
+		}
+	}
+	for i := range all.Plugins {
+		switch p := &all.Plugins[i]; p.State {
+		case status.Bypassed:
+			fmt.Fprintf(out, "%s: plugins are bypassed on this node, so the proxy has not loaded it\n", printable(p.ID))
+		case status.Disabled:
+			fmt.Fprintf(out, "%s: its file on this node disables it, so the proxy has not loaded it\n", printable(p.ID))
+		}
+	}
+	if len(all.Plugins) == 0 {
+		return nil
+	}
+	return printPlugins(out, all, time.Now())
 }
 
 // files are the plugins as their files describe them now, by id.
@@ -130,26 +151,4 @@ func lack(p *status.Plugin, d registry.Description, has bool) (reason string, fi
 // is reports whether a version is that of a description.
 func is(v *status.Version, d registry.Description) bool {
 	return v != nil && v.Digest == d.Digest && v.Settings == d.Settings
-}
-
-// show shows the plugins, what keeps them from being called, and which are gone.
-func (a following) show(cmd *cobra.Command, files map[string]registry.Description, all status.Plugins, ids []string) error {
-	out := cmd.OutOrStdout()
-	for _, id := range ids {
-		if _, has := files[id]; !has {
-			fmt.Fprintf(out, "%s: the proxy has unloaded it, and undoes the values that it has set\n", printable(id))
-		}
-	}
-	for i := range all.Plugins {
-		switch p := &all.Plugins[i]; p.State {
-		case status.Bypassed:
-			fmt.Fprintf(out, "%s: plugins are bypassed on this node, so the proxy has not loaded it\n", printable(p.ID))
-		case status.Disabled:
-			fmt.Fprintf(out, "%s: its file on this node disables it, so the proxy has not loaded it\n", printable(p.ID))
-		}
-	}
-	if len(all.Plugins) == 0 {
-		return nil
-	}
-	return printPlugins(out, all, time.Now())
 }

@@ -144,31 +144,25 @@ func (b *bencher) loads(ctx context.Context) error {
 		}
 		defer os.RemoveAll(dir)
 		for _, took := range []*[]time.Duration{&cold, &warm} {
-			d, err := b.load(ctx, dir)
+			e, err := wasm.NewEngine(ctx, wasm.Options{CacheDir: dir})
 			if err != nil {
 				return err
 			}
-			*took = append(*took, d)
+			start := time.Now()
+			p, err := b.plugin.loader(ctx, e)(b.loaded)
+			*took = append(*took, time.Since(start))
+			if err == nil {
+				err = p.Close(ctx)
+			}
+			e.Close(ctx)
+			if err != nil {
+				return err
+			}
 		}
 	}
 	b.line("Load/cold", cold, memory{}, nil)
 	b.line("Load/warm", warm, memory{}, nil)
 	return nil
-}
-
-func (b *bencher) load(ctx context.Context, dir string) (time.Duration, error) {
-	e, err := wasm.NewEngine(ctx, wasm.Options{CacheDir: dir})
-	if err != nil {
-		return 0, err
-	}
-	defer e.Close(ctx)
-	start := time.Now()
-	p, err := b.plugin.loader(ctx, e)(b.loaded)
-	took := time.Since(start)
-	if err != nil {
-		return 0, err
-	}
-	return took, p.Close(ctx)
 }
 
 // line prints one benchmark.

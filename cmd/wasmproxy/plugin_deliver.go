@@ -143,7 +143,20 @@ func deliver(cmd *cobra.Command, from string, o deliverFlags) error {
 	if err != nil {
 		return err
 	}
-	printPlan(cmd, plan, o.checkOnly)
+	would := ""
+	if o.checkOnly {
+		would = "would "
+	}
+	say := func(format string, ids []string) {
+		for _, id := range ids {
+			fmt.Fprintf(cmd.OutOrStdout(), format+"\n", id)
+		}
+	}
+	say(would+"write %s", texts(plan.Write, func(p delivery.Plugin) string { return p.ID }))
+	say(would+"remove %s", plan.Remove)
+	say(would+"replace %s, which was edited on this node", plan.Edited)
+	say(would+"change the probation of %s", plan.Judge)
+	say("leave %s: it was edited on this node", plan.Kept)
 	if o.wait == 0 {
 		return nil
 	}
@@ -160,24 +173,6 @@ func refused(err error) error {
 		return err
 	}
 	return coded{err, exitRefused}
-}
-
-func printPlan(cmd *cobra.Command, plan *delivery.Plan, only bool) {
-	would := ""
-	if only {
-		would = "would "
-	}
-	say := func(format string, ids []string) {
-		for _, id := range ids {
-			fmt.Fprintf(cmd.OutOrStdout(), format+"\n", would, id)
-		}
-	}
-	say("%swrite %s", texts(plan.Write, func(p delivery.Plugin) string { return p.ID }))
-	say("%sremove %s", plan.Remove)
-	say("%sreplace %s, which was edited on this node", plan.Edited)
-	say("%schange the probation of %s", plan.Judge)
-	would = ""
-	say("%sleave %s: it was edited on this node", plan.Kept)
 }
 
 // tryPlugins loads the plugins of a directory as the proxy would with these limits, and shows what they are. Other settings

@@ -41,7 +41,24 @@ shows the plugin's state. The values of a plugin that is disabled are undone.`,
 				return err
 			}
 			err = delivery.Directory(dir).Edit(cmd.Context(), func() error {
-				return writeEnabled(filepath.Join(dir, args[0]), dir == c.HookDir, on)
+				module, file := filepath.Join(dir, args[0]+".wasm"), filepath.Join(dir, args[0]+".json")
+				_, noModule := os.Lstat(module)
+				text, err := regular.Read(file, maxPluginJSON, nil)
+				switch {
+				case errors.Is(err, fs.ErrNotExist):
+					text = []byte("{}\n")
+				case err != nil:
+					return fmt.Errorf("reading %s: %w", plugin.Name(file), err)
+				case noModule != nil && dir == c.HookDir:
+					return fmt.Errorf("%s registers a hook server in hook-dir, which has no key \"enabled\": move the file away", plugin.Name(file))
+				}
+				if text, err = delivery.SetKey(text, "enabled", on); err != nil {
+					return fmt.Errorf("%s: %w; correct the file first", plugin.Name(file), err)
+				}
+				if target, err := filepath.EvalSymlinks(file); err == nil {
+					file = target
+				}
+				return regular.Rewrite(file, text, 0o644)
 			})
 			if err != nil {
 				return err
@@ -67,26 +84,4 @@ func dirOf(c *config.Config, id string) (string, error) {
 	}
 	return "", fmt.Errorf("there is no plugin %s: neither %s nor hook-dir has %s or %s; wasmproxy plugin list shows the ids",
 		plugin.Name(id), plugin.Name(c.PluginDir), plugin.Name(id+".wasm"), plugin.Name(id+".json"))
-}
-
-// writeEnabled writes the key into path.json, where path.wasm may be a module.
-func writeEnabled(path string, hooks, on bool) error {
-	_, noModule := os.Lstat(path + ".wasm")
-	text, err := regular.Read(path+".json", maxPluginJSON, nil)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		text = []byte("{}\n")
-	case err != nil:
-		return fmt.Errorf("reading %s: %w", plugin.Name(path+".json"), err)
-	case noModule != nil && hooks:
-		return fmt.Errorf("%s registers a hook server in hook-dir, which has no key \"enabled\": move the file away", plugin.Name(path+".json"))
-	}
-	if text, err = delivery.SetKey(text, "enabled", on); err != nil {
-		return fmt.Errorf("%s: %w; correct the file first", plugin.Name(path+".json"), err)
-	}
-	file := path + ".json"
-	if target, err := filepath.EvalSymlinks(file); err == nil {
-		file = target
-	}
-	return regular.Rewrite(file, text, 0o644)
 }

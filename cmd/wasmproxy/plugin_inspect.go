@@ -163,11 +163,23 @@ type limit struct {
 
 func newInspection(p pluginFile, in wasm.Inspection, limits []limit) inspection {
 	m := in.Manifest
+	declared, unknown := m.Declared()
+	rights := p.beside.Rights(m)
+	c := capabilities{Declared: declared.Names(), Granted: rights.Has().Names(), Unknown: unknown}
+	if missing := rights.Lacks(); missing != 0 {
+		c.Missing, c.Add, c.To = missing.Names(), rights.Line(), p.beside.JSONName()
+	}
+	for _, i := range in.Imports {
+		if needs := needs(i.Module, i.Name); !declared.Has(needs) {
+			c.Undeclared = append(c.Undeclared, fmt.Sprintf("%s needs %s", i.Name, needs))
+		}
+	}
 	about := inspection{
 		File: p.path, Name: m.Name, Version: m.Version, Description: m.Description, License: m.License, SDK: m.SDK,
 		ManifestSource: in.ManifestSource, Hooks: m.Hooks, State: m.State, TickMS: m.TickMS, Durable: m.Durable,
-		Capabilities: p.capabilities(in), Limits: limits, Exports: in.Exports,
-		Size: in.Size, MemoryMin: uint64(in.MemoryMin) << 16, MemoryMax: uint64(in.MemoryMax) << 16, SHA256: in.SHA256, Problems: in.Problems, Warnings: p.warnings(m),
+		Capabilities: c, Limits: limits, Exports: in.Exports,
+		Size: in.Size, MemoryMin: uint64(in.MemoryMin) << 16, MemoryMax: uint64(in.MemoryMax) << 16, SHA256: in.SHA256,
+		Problems: in.Problems, Warnings: p.warnings(m),
 	}
 	if p.beside.State != "" {
 		about.State = p.beside.State
@@ -192,21 +204,6 @@ func newInspection(p pluginFile, in wasm.Inspection, limits []limit) inspection 
 		about.Sections = append(about.Sections, section(s))
 	}
 	return about
-}
-
-func (p pluginFile) capabilities(in wasm.Inspection) capabilities {
-	declared, unknown := in.Manifest.Declared()
-	rights := p.beside.Rights(in.Manifest)
-	c := capabilities{Declared: declared.Names(), Granted: rights.Has().Names(), Unknown: unknown}
-	if missing := rights.Lacks(); missing != 0 {
-		c.Missing, c.Add, c.To = missing.Names(), rights.Line(), p.beside.JSONName()
-	}
-	for _, i := range in.Imports {
-		if needs := needs(i.Module, i.Name); !declared.Has(needs) {
-			c.Undeclared = append(c.Undeclared, fmt.Sprintf("%s needs %s", i.Name, needs))
-		}
-	}
-	return c
 }
 
 // needs is the capability that an import needs; 0 if it needs none.

@@ -56,7 +56,12 @@ func (about inspection) print(out io.Writer) error {
 	if len(about.ConfigSchema) > 0 {
 		r.add("config", "checked by a schema of %d bytes", len(about.ConfigSchema))
 	}
-	about.Capabilities.print(r)
+	c := about.Capabilities
+	r.addSome("capabilities", strings.Join(c.Declared, ", "))
+	r.addSome("granted", strings.Join(c.Granted, ", "))
+	if len(c.Missing) > 0 {
+		r.add("denied", "%s: add  %s  to %s", strings.Join(c.Missing, ", "), c.Add, c.To)
+	}
 	for _, l := range about.Limits {
 		r.add("limit", "%s", l)
 	}
@@ -81,14 +86,6 @@ func (about inspection) print(out io.Writer) error {
 		r.add("problem", "%s", problem)
 	}
 	return r.Flush()
-}
-
-func (c capabilities) print(r rows) {
-	r.addSome("capabilities", strings.Join(c.Declared, ", "))
-	r.addSome("granted", strings.Join(c.Granted, ", "))
-	if len(c.Missing) > 0 {
-		r.add("denied", "%s: add  %s  to %s", strings.Join(c.Missing, ", "), c.Add, c.To)
-	}
 }
 
 // meaning says what a call of the import does.

@@ -82,46 +82,43 @@ func printPlugins(out io.Writer, all status.Plugins, now time.Time) error {
 	t := newTable()
 	t.row("PLUGIN", "STATE", "SINCE", "POLICY", "VERSION", "CALLS", "FAILURES", "REFUSALS", "P50", "P99", "HOOKS")
 	for i := range all.Plugins {
-		t.plugin(&all.Plugins[i], now)
+		p := &all.Plugins[i]
+		since, version, policy := "-", "-", p.Policy
+		if !p.Since.IsZero() {
+			since = span(now.Sub(p.Since))
+		}
+		if p.Active != nil {
+			version = cmp.Or(p.Active.Version, "-")
+		}
+		if p.DryRun {
+			policy += ", dry-run"
+		}
+		hooks := cmp.Or(strings.Join(p.Hooks, ","), "-")
+		if len(p.Hooks) > 3 {
+			hooks = fmt.Sprintf("%s,… %d", strings.Join(p.Hooks[:2], ","), len(p.Hooks))
+		}
+		t.row(printable(p.ID), printable(string(p.State)), since, cmp.Or(printable(policy), "-"), printable(version),
+			fmt.Sprint(p.Calls), fmt.Sprint(p.Failures), fmt.Sprint(p.Rejections), quick(p.P50), quick(p.P99), printable(hooks))
+		if f := p.Failure; f != nil {
+			t.note("%s, since %s; %s", f.Error, f.Since.UTC().Format(time.RFC3339), f.Meanwhile)
+		}
+		if !p.Probation.IsZero() {
+			t.note("on probation until %s: the node goes back to the version before if this one fails", p.Probation.UTC().Format(time.RFC3339))
+		}
+		if s := p.Shadow; s != nil {
+			t.note("%s", shadowNote(p.ID, s))
+		}
+		if v := p.Pending; v != nil && v.State != "failed" {
+			t.note("%s since %s", v.State, span(now.Sub(v.Since)))
+		}
+		if p.Exempted > 0 {
+			t.note("in exempt namespaces it was ignored %d times that it failed or refused", p.Exempted)
+		}
+		if f := p.LastError; f != nil {
+			t.note("last error %s ago in %s: %s", span(now.Sub(f.At)), f.Hook, f.Error)
+		}
 	}
 	return t.print(out)
-}
-
-func (t *table) plugin(p *status.Plugin, now time.Time) {
-	since, version, policy := "-", "-", p.Policy
-	if !p.Since.IsZero() {
-		since = span(now.Sub(p.Since))
-	}
-	if p.Active != nil {
-		version = cmp.Or(p.Active.Version, "-")
-	}
-	if p.DryRun {
-		policy += ", dry-run"
-	}
-	hooks := cmp.Or(strings.Join(p.Hooks, ","), "-")
-	if len(p.Hooks) > 3 {
-		hooks = fmt.Sprintf("%s,… %d", strings.Join(p.Hooks[:2], ","), len(p.Hooks))
-	}
-	t.row(printable(p.ID), printable(string(p.State)), since, cmp.Or(printable(policy), "-"), printable(version),
-		fmt.Sprint(p.Calls), fmt.Sprint(p.Failures), fmt.Sprint(p.Rejections), quick(p.P50), quick(p.P99), printable(hooks))
-	if f := p.Failure; f != nil {
-		t.note("%s, since %s; %s", f.Error, f.Since.UTC().Format(time.RFC3339), f.Meanwhile)
-	}
-	if !p.Probation.IsZero() {
-		t.note("on probation until %s: the node goes back to the version before if this one fails", p.Probation.UTC().Format(time.RFC3339))
-	}
-	if s := p.Shadow; s != nil {
-		t.note("%s", shadowNote(p.ID, s))
-	}
-	if v := p.Pending; v != nil && v.State != "failed" {
-		t.note("%s since %s", v.State, span(now.Sub(v.Since)))
-	}
-	if p.Exempted > 0 {
-		t.note("in exempt namespaces it was ignored %d times that it failed or refused", p.Exempted)
-	}
-	if f := p.LastError; f != nil {
-		t.note("last error %s ago in %s: %s", span(now.Sub(f.At)), f.Hook, f.Error)
-	}
 }
 
 // shadowNote tells of the shadow of a plugin.

@@ -79,7 +79,7 @@ func bytesOf(flag, text string) (int64, error) {
 	return 0, wrongUsage("%s: must be a size such as 64Ki or 16Mi, got %q", flag, text)
 }
 
-// record copies the lines to stdout. If it is interrupted it writes the last one itself.
+// record copies the lines to stdout, and counts the calls. If it is interrupted it writes the last line itself.
 func record(cmd *cobra.Command, c admin.Client, id string, o recording.Options) error {
 	lines, err := c.Record(cmd.Context(), id, o)
 	if err != nil {
@@ -89,48 +89,33 @@ func record(cmd *cobra.Command, c admin.Client, id string, o recording.Options) 
 	var end recording.End
 	for r := bufio.NewReader(lines); end.Reason == ""; {
 		line, err := r.ReadBytes('\n')
-		if err != nil {
-			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-				err = errors.New("the connection to the proxy ended")
-			}
-			if cmd.Context().Err() == nil {
-				return fmt.Errorf("%w after %d calls; what was written can be replayed", err, end.Calls)
-			}
-			end.Reason = recording.EndInterrupted // the command is the one that ends
-			line, _ = json.Marshal(end)           // of texts and numbers: it cannot fail
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = errors.New("the connection to the proxy ended")
+		}
+		if err != nil && cmd.Context().Err() == nil {
+			return fmt.Errorf("%w after %d calls; what was written can be replayed", err, end.Calls)
+		}
+		var l struct {
+			recording.End
+			Hook string `json:"hook"`
+		}
+		switch {
+		case err != nil: // the command is the one that ends
+			end.Reason = recording.EndInterrupted
+			line, _ = json.Marshal(end) // of texts and numbers: it cannot fail
 			line = append(line, '\n')
-		} else {
-			end = follow(end, line)
+		case json.Unmarshal(line, &l) != nil:
+		case l.Reason != "":
+			end = l.End
+		case l.Hook != "":
+			end.Calls++
+			end.Dropped = l.Dropped
 		}
 		if _, err := cmd.OutOrStdout().Write(line); err != nil {
 			return fmt.Errorf("writing the recording: %w", err)
 		}
 	}
-	_, err = fmt.Fprintln(cmd.ErrOrStderr(), ended(end))
-	return err
-}
 
-// follow counts a line. The reason is that of the last one.
-func follow(sofar recording.End, line []byte) recording.End {
-	var l struct {
-		recording.End
-		Hook string `json:"hook"`
-	}
-	if json.Unmarshal(line, &l) != nil {
-		return sofar
-	}
-	switch {
-	case l.Reason != "":
-		return l.End
-	case l.Hook != "":
-		sofar.Calls++
-		sofar.Dropped = l.Dropped
-	}
-	return sofar
-}
-
-// ended tells people how a recording ended.
-func ended(end recording.End) string {
 	why := map[string]string{
 		recording.EndTime: "the time of --for is over", recording.EndBytes: "it has the bytes of --max",
 		recording.EndClosed:  "another version replaced the plugin, or its files have gone",
@@ -140,5 +125,6 @@ func ended(end recording.End) string {
 	if d := end.Dropped; d.All() > 0 {
 		text += fmt.Sprintf("; %d calls left out: %d exceeded --rate, %d exceeded --max-call, the reader was too slow for %d", d.All(), d.Rate, d.Size, d.Reader)
 	}
-	return text
+	_, err = fmt.Fprintln(cmd.ErrOrStderr(), text)
+	return err
 }

@@ -106,7 +106,14 @@ func (r *replayer) run(cmd *cobra.Command, file, module string) error {
 	if r.format == "json" {
 		write = func(out io.Writer) error { return encode(out, report) }
 	}
-	return errors.Join(write(cmd.OutOrStdout()), report.verdict())
+	err = write(cmd.OutOrStdout())
+	if len(played) == 0 {
+		return errors.Join(err, errors.New("the recording has no call"))
+	}
+	if n := len(played) - report.Outcomes[simulate.Same]; n > 0 {
+		return errors.Join(err, fmt.Errorf("%d of %d calls are not the same", n, len(played)))
+	}
+	return err
 }
 
 // compactFile reads a configuration as the proxy passes it on; "" if there is no file.

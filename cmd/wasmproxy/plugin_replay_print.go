@@ -56,17 +56,6 @@ func newReport(file, module string, rec *recording.Recording, played []simulate.
 	return r
 }
 
-// verdict is the command's error.
-func (r *replayReport) verdict() error {
-	if len(r.Calls) == 0 {
-		return errors.New("the recording has no call")
-	}
-	if n := len(r.Calls) - r.Outcomes[simulate.Same]; n > 0 {
-		return fmt.Errorf("%d of %d calls are not the same", n, len(r.Calls))
-	}
-	return nil
-}
-
 // maxShownCalls is how many calls of an outcome are shown to people.
 const maxShownCalls = 20
 

@@ -23,7 +23,6 @@ type eventFlags struct {
 	grant               []string
 	setting             simulate.Setting
 	cgroup, driver      string
-	memory              int64
 	show                bool // secrets
 }
 
@@ -39,67 +38,7 @@ func (f *eventFlags) register(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.setting.Command, "command", nil, "what Exec and ExecSync run in the Pod, such as sh,-c,ls")
 	flags.StringVar(&f.cgroup, "cgroup", "", "cgroup version of the node: v1 or v2 (default: what a fixture says, else v2)")
 	flags.StringVar(&f.driver, "cgroup-driver", "cgroupfs", "how kubelet names cgroups: cgroupfs or systemd")
-	flags.Int64Var(&f.memory, "node-memory", 16<<30, "memory of the node in bytes, by which kubelet sets OOM scores")
-}
-
-// read returns the event.
-func (f *eventFlags) read(ctx context.Context, in io.Reader) (*simulate.Event, error) {
-	if f.event == "" {
-		return nil, wrongUsage("--event FILE is required")
-	}
-	hook, err := hookNamed(f.hook)
-	if err != nil {
-		return nil, err
-	}
-	versions, drivers := map[string]int{"v1": 1, "v2": 2}, map[string]bool{"cgroupfs": false, "systemd": true}
-	var known bool
-	if f.setting.CgroupVersion, known = versions[f.cgroup]; !known && f.cgroup != "" {
-		return nil, wrongUsage("--cgroup: must be v1 or v2, got %q", f.cgroup)
-	}
-	if f.setting.Systemd, known = drivers[f.driver]; !known {
-		return nil, wrongUsage("--cgroup-driver: must be cgroupfs or systemd, got %q", f.driver)
-	}
-	if f.setting.Memory = f.memory; f.memory <= 0 {
-		return nil, wrongUsage("--node-memory: must be greater than 0, got %d", f.memory)
-	}
-	name, open := f.event, func() (io.ReadCloser, error) { return os.Open(f.event) }
-	if name == "-" {
-		name, open = "stdin", func() (io.ReadCloser, error) { return io.NopCloser(in), nil }
-	}
-	b, err := readOpen(ctx, name, open)
-	if err != nil {
-		return nil, fmt.Errorf("--event: %w", err)
-	}
-	e, err := simulate.Read(b, hook, f.setting)
-	if errors.Is(err, simulate.ErrNoHook) {
-		return nil, wrongUsage("--event %s: %w; name one with --hook", f.event, err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("--event %s: %w", f.event, err)
-	}
-	return e, nil
-}
-
-// options are what the simulation of a plugin has besides the event.
-func (f *eventFlags) options(ctx context.Context, p pluginFile, event *simulate.Event, e *wasm.Engine) (simulate.Options, error) {
-	more, err := grants(f.grant)
-	if err != nil {
-		return simulate.Options{}, err
-	}
-	d := p.beside
-	if event.Fixture {
-		d = registry.Description{ID: d.ID, File: d.File, Policy: d.Policy}
-	}
-	o := simulate.Options{
-		ID: d.ID, Config: string(d.Config), Grant: d.Grant | more, Bounds: d.Bounds, Beside: d.JSONName(), Match: d.Match, Policy: d.Policy,
-		Load: p.loader(ctx, e), ShowSecrets: f.show,
-	}
-	if f.config != "" {
-		if o.Config, err = compactFile(ctx, f.config); err != nil {
-			return o, err
-		}
-	}
-	return o, nil
+	flags.Int64Var(&f.setting.Memory, "node-memory", 16<<30, "memory of the node in bytes, by which kubelet sets OOM scores")
 }
 
 // trial is a plugin, and an event that it is to get.
@@ -116,15 +55,62 @@ func (f *eventFlags) try(cmd *cobra.Command, path string) (t trial, err error) {
 	if t.plugin, err = readPlugin(path); err != nil {
 		return t, err
 	}
-	if t.event, err = f.read(ctx, cmd.InOrStdin()); err != nil {
+
+	if f.event == "" {
+		return t, wrongUsage("--event FILE is required")
+	}
+	hook, err := hookNamed(f.hook)
+	if err != nil {
 		return t, err
+	}
+	versions, drivers := map[string]int{"v1": 1, "v2": 2}, map[string]bool{"cgroupfs": false, "systemd": true}
+	var known bool
+	if f.setting.CgroupVersion, known = versions[f.cgroup]; !known && f.cgroup != "" {
+		return t, wrongUsage("--cgroup: must be v1 or v2, got %q", f.cgroup)
+	}
+	if f.setting.Systemd, known = drivers[f.driver]; !known {
+		return t, wrongUsage("--cgroup-driver: must be cgroupfs or systemd, got %q", f.driver)
+	}
+	if f.setting.Memory <= 0 {
+		return t, wrongUsage("--node-memory: must be greater than 0, got %d", f.setting.Memory)
+	}
+	name, open := f.event, func() (io.ReadCloser, error) { return os.Open(f.event) }
+	if name == "-" {
+		name, open = "stdin", func() (io.ReadCloser, error) { return io.NopCloser(cmd.InOrStdin()), nil }
+	}
+	text, err := readOpen(ctx, name, open)
+	if err != nil {
+		return t, fmt.Errorf("--event: %w", err)
+	}
+	t.event, err = simulate.Read(text, hook, f.setting)
+	if errors.Is(err, simulate.ErrNoHook) {
+		return t, wrongUsage("--event %s: %w; name one with --hook", f.event, err)
+	}
+	if err != nil {
+		return t, fmt.Errorf("--event %s: %w", f.event, err)
+	}
+
+	more, err := grants(f.grant)
+	if err != nil {
+		return t, err
+	}
+	d := t.plugin.beside
+	if t.event.Fixture {
+		d = registry.Description{ID: d.ID, File: d.File, Policy: d.Policy}
+	}
+	t.options = simulate.Options{
+		ID: d.ID, Config: string(d.Config), Grant: d.Grant | more, Bounds: d.Bounds, Beside: d.JSONName(), Match: d.Match, Policy: d.Policy,
+		ShowSecrets: f.show,
+	}
+	if f.config != "" {
+		if t.options.Config, err = compactFile(ctx, f.config); err != nil {
+			return t, err
+		}
 	}
 	if t.engine, err = wasm.NewEngine(ctx, wasm.Options{}); err != nil {
 		return t, err
 	}
-	if t.options, err = f.options(ctx, t.plugin, t.event, t.engine); err != nil {
-		return t, errors.Join(err, t.engine.Close(ctx))
-	}
+	t.options.Load = t.plugin.loader(ctx, t.engine)
 	return t, nil
 }
 
@@ -188,24 +174,20 @@ func runCommand() *cobra.Command {
 			if format == "json" {
 				write = encodeResult
 			}
-			return errors.Join(write(cmd.OutOrStdout(), result), outcome(args[0], result))
+			err = write(cmd.OutOrStdout(), result)
+			switch {
+			case result.Rejection != nil:
+				return errors.Join(err, coded{fmt.Errorf("%s refused the call: %s", args[0], result.Rejection.Reason), exitRejected})
+			case result.Err != nil:
+				return errors.Join(err, fmt.Errorf("%s failed: %s", args[0], whyFailed(result.Err)))
+			case result.Answer != nil:
+				return errors.Join(err, fmt.Errorf("the call fails: %w", result.Answer))
+			}
+			return err
 		},
 	}
 	f.register(cmd)
 	outputFlag(cmd, &format)
 	cmd.Flags().BoolVar(&f.show, "show-env", false, "show the values of environment variables and credentials")
 	return cmd
-}
-
-// outcome is the command's error.
-func outcome(path string, r simulate.Result) error {
-	switch {
-	case r.Rejection != nil:
-		return coded{fmt.Errorf("%s refused the call: %s", path, r.Rejection.Reason), exitRejected}
-	case r.Err != nil:
-		return fmt.Errorf("%s failed: %s", path, whyFailed(r.Err))
-	case r.Answer != nil:
-		return fmt.Errorf("the call fails: %w", r.Answer)
-	}
-	return nil
 }

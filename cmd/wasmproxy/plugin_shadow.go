@@ -2,13 +2,11 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
-	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 func shadowCommand() *cobra.Command {
@@ -34,31 +32,27 @@ The proxy is asked on the admin socket.`,
 			if format == "json" {
 				return encode(cmd.OutOrStdout(), r)
 			}
-			return printShadow(cmd.OutOrStdout(), &r)
+			out := cmd.OutOrStdout()
+			for i := range r.Calls {
+				c := &r.Calls[i]
+				fmt.Fprintf(out, "%s %s of %s: %s\n", c.Time.UTC().Format(time.RFC3339), printable(c.Hook), printable(c.Object), c.Outcome)
+				if c.Error != "" {
+					fmt.Fprintf(out, "  %s\n", printable(c.Error))
+				}
+				if err := printChanged(out, c.Rows); err != nil {
+					return err
+				}
+				if c.More > 0 {
+					fmt.Fprintf(out, "  and %d more\n", c.More)
+				}
+				fmt.Fprintln(out)
+			}
+			_, err = fmt.Fprintf(out, "calls of the shadow: %d same, %d different, %d failed, %d refused\n", r.Outcomes[observe.ShadowSame],
+				r.Outcomes[observe.ShadowDifferent], r.Outcomes[observe.ShadowFailed], r.Outcomes[observe.ShadowRefused])
+			return err
 		},
 	}
 	adminFlags(cmd)
 	outputFlag(cmd, &format)
 	return cmd
-}
-
-// printShadow writes a report for people.
-func printShadow(out io.Writer, r *plugin.ShadowReport) error {
-	for i := range r.Calls {
-		c := &r.Calls[i]
-		fmt.Fprintf(out, "%s %s of %s: %s\n", c.Time.UTC().Format(time.RFC3339), printable(c.Hook), printable(c.Object), c.Outcome)
-		if c.Error != "" {
-			fmt.Fprintf(out, "  %s\n", printable(c.Error))
-		}
-		if err := printChanged(out, c.Rows); err != nil {
-			return err
-		}
-		if c.More > 0 {
-			fmt.Fprintf(out, "  and %d more\n", c.More)
-		}
-		fmt.Fprintln(out)
-	}
-	_, err := fmt.Fprintf(out, "calls of the shadow: %d same, %d different, %d failed, %d refused\n", r.Outcomes[observe.ShadowSame],
-		r.Outcomes[observe.ShadowDifferent], r.Outcomes[observe.ShadowFailed], r.Outcomes[observe.ShadowRefused])
-	return err
 }

@@ -91,8 +91,23 @@ func printStatus(out io.Writer, s *status.Status) error {
 	}
 	name := strings.TrimSpace(s.Backend.Name + " " + s.Backend.Version)
 	t.row("runtime", printable(fmt.Sprintf("%s at %s, %s", cmp.Or(name, "unknown"), s.Backend.Endpoint, connected)))
-	if handlers := handlersText(s.Backend.Handlers); handlers != "" {
-		t.row("handlers", handlers)
+	var handlers []string
+	for _, h := range s.Backend.Handlers { // the default is one of them by its name
+		var features []string
+		if h.RecursiveReadOnlyMounts {
+			features = append(features, "recursive read-only mounts")
+		}
+		if h.UserNamespaces {
+			features = append(features, "user namespaces")
+		}
+		text := cmp.Or(printable(h.Name), "default")
+		if len(features) > 0 {
+			text += " (" + strings.Join(features, ", ") + ")"
+		}
+		handlers = append(handlers, text)
+	}
+	if len(handlers) > 0 {
+		t.row("handlers", strings.Join(handlers, ", "))
 	}
 	t.row("store", store)
 	t.row("cgroup", groups)
@@ -158,26 +173,6 @@ func peersText(peers []status.Peer, now time.Time) string {
 		all = append(all, fmt.Sprintf("%s) with %s for %s", who, number(p.Connections, "connection"), span(now.Sub(p.Since))))
 	}
 	return cmp.Or(strings.Join(all, ", "), "none: kubelet does not use the proxy")
-}
-
-// handlersText lists the runtime's handlers with their features. The default is one of them by its name.
-func handlersText(all []status.Handler) string {
-	var texts []string
-	for _, h := range all {
-		var features []string
-		if h.RecursiveReadOnlyMounts {
-			features = append(features, "recursive read-only mounts")
-		}
-		if h.UserNamespaces {
-			features = append(features, "user namespaces")
-		}
-		text := cmp.Or(printable(h.Name), "default")
-		if len(features) > 0 {
-			text += " (" + strings.Join(features, ", ") + ")"
-		}
-		texts = append(texts, text)
-	}
-	return strings.Join(texts, ", ")
 }
 
 // number says how many things there are.
