@@ -58,87 +58,96 @@ func Run(ctx context.Context, w io.Writer, o Options) (err error) {
 	if o.Hold == "" {
 		return s.run(ctx, s.play)
 	}
-	h, err := newInteractive(s, o)
-	if err != nil {
+
+	h := &interactive{session: s, file: o.Pod}
+	if h.file != "" { // whether there is a Pod in it
+		if _, _, err := h.read(); err != nil {
+			return err
+		}
+	}
+	if s.front, err = filepath.Abs(o.Hold); err != nil {
 		return err
 	}
+	if err := os.Mkdir(s.front, 0o755); err != nil {
+		return fmt.Errorf("creating the demo directory, which must not exist yet: %w", err)
+	}
 	defer os.RemoveAll(s.front)
+	if h.file == "" {
+		h.file = filepath.Join(s.front, "pod.yaml")
+		if err := os.WriteFile(h.file, ownPod, 0o644); err != nil {
+			return err
+		}
+	}
 	return s.run(ctx, h.play)
 }
 
-// run starts everything, plays, and ends everything.
+// run starts the runtime and the proxy, connects as kubelet does, plays, and ends everything.
 func (s *session) run(ctx context.Context, play func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ended, err := s.open(ctx)
-	if err != nil {
-		return err
-	}
-	err = play(ctx)
-	cancel()
-	s.runtime.ends.Wait() // before its directory is removed
-	return errors.Join(err, <-ended, s.kubeletConn.Close())
-}
-
-// session is everything that takes part.
-type session struct {
-	*printer
-	cgroups     *simulate.Cgroups
-	dir, front  string            // where the sockets are, and what people look at
-	events      *observe.Recorder // that are yet to be printed
-	runtime     *memoryRuntime
-	kubeletConn *grpc.ClientConn
-	kubelet     runtimeapi.RuntimeServiceClient
-	images      runtimeapi.ImageServiceClient
-	installed   []string          // plugins, in their order
-	brief       bool              // requests are not printed
-	changed     bool              // other plugins are active than when that was looked at
-	groups      map[string]string // the cgroup tree, as it was looked at last
-}
-
-func (s *session) path(name string) string { return filepath.Join(s.dir, name) }
-func (s *session) plugins() string         { return filepath.Join(s.front, "plugins.d") }
-
-// open starts the runtime and the proxy, and connects as kubelet does. The
-// channel tells how the proxy ended.
-func (s *session) open(ctx context.Context) (<-chan error, error) {
 	groups := filepath.Join(s.front, "cgroup")
 	for _, dir := range []string{s.plugins(), s.path("hookserver.d"), groups} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	var err error
 	if s.cgroups, err = simulate.NewCgroups(groups, 2); err != nil {
-		return nil, err
+		return err
 	}
 	s.runtime = newMemoryRuntime(s.cgroups)
 	if err := s.runtime.start(ctx, s.path("runtime.sock")); err != nil {
-		return nil, err
+		return err
 	}
+
 	c := &config.Config{
 		Listen: s.path("kubelet.sock"), Backend: s.path("runtime.sock"), PluginDir: s.plugins(), HookDir: s.path("hookserver.d"),
 		CgroupRoot: groups, CgroupMode: "v2", DrainTimeout: patience, AdminSocket: filepath.Join(s.front, "admin.sock"),
 	}
 	ended := make(chan error, 1)
-	waiting, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+	waiting, stop := context.WithTimeout(ctx, patience)
+	defer stop()
 	go func() {
 		ended <- daemon.Run(ctx, c, s.events)
-		cancel() // what has ended will never serve
+		stop() // what has ended will never serve
 	}()
 	if _, err := wait(waiting, s.events, func(e *observe.Serving) bool { return e.Listen == c.Listen }); err != nil {
 		select {
 		case reason := <-ended:
-			return nil, errors.Join(err, reason)
+			return errors.Join(err, reason)
 		default:
-			return nil, err
+			return err
 		}
 	}
 	conn, err := grpc.NewClient("unix://"+c.Listen, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	s.kubeletConn, s.kubelet, s.images = conn, runtimeapi.NewRuntimeServiceClient(conn), runtimeapi.NewImageServiceClient(conn)
-	return ended, err
+	if err != nil {
+		return err
+	}
+	s.kubelet, s.images = runtimeapi.NewRuntimeServiceClient(conn), runtimeapi.NewImageServiceClient(conn)
+
+	err = play(ctx)
+	cancel()
+	s.runtime.ends.Wait() // before its directory is removed
+	return errors.Join(err, <-ended, conn.Close())
 }
+
+// session is everything that takes part.
+type session struct {
+	*printer
+	cgroups    *simulate.Cgroups
+	dir, front string            // where the sockets are, and what people look at
+	events     *observe.Recorder // that are yet to be printed
+	runtime    *memoryRuntime
+	kubelet    runtimeapi.RuntimeServiceClient
+	images     runtimeapi.ImageServiceClient
+	installed  []string          // plugins, in their order
+	brief      bool              // requests are not printed
+	changed    bool              // other plugins are active than when that was looked at
+	groups     map[string]string // the cgroup tree, as it was looked at last
+}
+
+func (s *session) path(name string) string { return filepath.Join(s.dir, name) }
+func (s *session) plugins() string         { return filepath.Join(s.front, "plugins.d") }
 
 // install drops a plugin into the directory as an operator would, whole at
 // once, and waits until the proxy has it.

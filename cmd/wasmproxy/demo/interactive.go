@@ -39,30 +39,6 @@ type runningPod struct {
 	containers []string
 }
 
-// newInteractive makes the directory, and looks whether there is a Pod in the file. Without one, the demonstration's own is put into
-// the directory.
-func newInteractive(s *session, o Options) (*interactive, error) {
-	h := &interactive{session: s, file: o.Pod}
-	if h.file != "" {
-		if _, _, err := h.read(); err != nil {
-			return nil, err
-		}
-	}
-	front, err := filepath.Abs(o.Hold)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Mkdir(front, 0o755); err != nil {
-		return nil, fmt.Errorf("creating the demo directory, which must not exist yet: %w", err)
-	}
-	s.front = front
-	if h.file == "" {
-		h.file = filepath.Join(front, "pod.yaml")
-		err = os.WriteFile(h.file, ownPod, 0o644)
-	}
-	return h, err
-}
-
 // play gives the show, and then lets the user go on until ctx is done.
 func (h *interactive) play(ctx context.Context) error {
 	if err := h.session.play(ctx); err != nil {
@@ -79,10 +55,7 @@ func (h *interactive) play(ctx context.Context) error {
 	h.line(bold, "demo", "the pod goes on while plugins come and go; its cgroup files are in %s; Ctrl-C ends it", h.cgroups.Dir)
 	h.brief = true // the requests are long, and in the user's own file
 	for ctx.Err() == nil {
-		err := h.end(ctx) // of the one before
-		if err == nil {
-			err = h.begin(ctx)
-		}
+		err := h.begin(ctx)
 		if h.failed = err != nil; h.failed && ctx.Err() == nil { // the user wants to put it right
 			h.line(red, "failed", "%s", err)
 		}
@@ -142,9 +115,16 @@ func (h *interactive) read() (*kubelet.Pod, string, error) {
 // maxPod is the most that is read of a Pod's file, in bytes: what etcd keeps of one at most.
 const maxPod = 3 << 19
 
-// begin runs the Pod's sandbox and its containers; those that kubelet runs before the
-// others have done their work at once.
+// begin ends the Pod that runs, if there is one, and then runs the sandbox and the containers of the one in the file; those that
+// kubelet runs before the others have done their work at once.
 func (h *interactive) begin(ctx context.Context) error {
+	if was := h.running; was != nil {
+		h.running = nil
+		h.title("The pod ends")
+		if err := h.end(ctx, was.pod, was.containers...); err != nil {
+			return err
+		}
+	}
 	p, handler, err := h.read()
 	if err != nil {
 		return err
@@ -200,15 +180,4 @@ func (h *interactive) container(ctx context.Context, p *kubelet.Pod, c *kubelet.
 	}
 	_, _, err = request(ctx, h.session, "StartContainer "+c.Name, h.kubelet.StartContainer, &runtimeapi.StartContainerRequest{ContainerId: id})
 	return id, err
-}
-
-// end ends the Pod that runs, if there is one.
-func (h *interactive) end(ctx context.Context) error {
-	if h.running == nil {
-		return nil
-	}
-	was := h.running
-	h.running = nil
-	h.title("The pod ends")
-	return h.session.end(ctx, was.pod, was.containers...)
 }

@@ -47,28 +47,23 @@ func (r *memoryRuntime) use() {
 			waits[g] = max(waits[g], of.throttledTime)
 		}
 	}
-	for g, us := range waits {
-		r.press(g, us)
+	for g, us := range waits { // all averages in cpu.pressure are those of the last second, in percent
+		file := filepath.Join(r.cgroups.Dir, g, cpuPressureFile)
+		before := r.waited[g]
+		if is, err := os.ReadFile(file); err == nil && string(is) != before.text {
+			continue // what somebody else has written there stays
+		}
+		total := before.total + us
+		share := float64(us) / float64(time.Second/time.Microsecond) * 100
+		const form = "some avg10=%.2[1]f avg60=%.2[1]f avg300=%.2[1]f total=%[2]d\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
+		text := fmt.Sprintf(form, share, total)
+		r.waited[g] = pressure{text, total}
+		_ = regular.Replace(file, []byte(text), 0o644) // else the next second does
 	}
 }
 
 // withParents are the cgroups of a container, its pod and the node.
 func withParents(group string) []string { return []string{group, path.Dir(group), "/"} }
-
-// press writes cpu.pressure: all averages are those of the last second, in percent. What somebody else has written there stays. The
-// caller has the lock.
-func (r *memoryRuntime) press(group string, us int64) {
-	file := filepath.Join(r.cgroups.Dir, group, cpuPressureFile)
-	before := r.waited[group]
-	if is, err := os.ReadFile(file); err == nil && string(is) != before.text {
-		return
-	}
-	total := before.total + us
-	share := float64(us) / float64(time.Second/time.Microsecond) * 100
-	text := fmt.Sprintf("some avg10=%.2[1]f avg60=%.2[1]f avg300=%.2[1]f total=%[2]d\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n", share, total)
-	r.waited[group] = pressure{text, total}
-	_ = regular.Replace(file, []byte(text), 0o644) // else the next second does
-}
 
 // count adds what a container has used. The caller has the lock.
 func (r *memoryRuntime) count(group string, of cpuStat) {

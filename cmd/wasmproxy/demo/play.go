@@ -44,8 +44,15 @@ func (s *session) play(ctx context.Context) error {
 		return err
 	}
 	s.title("3. kubelet lowers the quota: the kernel would refuse it with the burst in place")
-	if err := s.update(ctx, tuned); err != nil {
+	lower := &runtimeapi.LinuxContainerResources{CpuPeriod: 100_000, CpuQuota: 10_000} // than the burst
+	req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: tuned, Linux: lower}
+	_, updated, err := request(ctx, s, "UpdateContainerResources", s.kubelet.UpdateContainerResources, req)
+	if err != nil {
 		return err
+	}
+	group := path.Join(podCgroup, tuned)[1:]
+	if limit, burst := updated.files[group+"/cpu.max"], updated.files[group+"/cpu.max.burst"]; limit != "10000 100000" || burst != "10000" {
+		return fmt.Errorf("after the update cpu.max is %q and cpu.max.burst is %q", limit, burst)
 	}
 	s.title("4. A second plugin wants another burst: the first one stands, the call goes on")
 	if err := s.install(ctx, "20-burstcap", burstCap); err != nil {
@@ -120,23 +127,6 @@ func (s *session) runContainer(ctx context.Context, pod, name string, want expec
 		return "", fmt.Errorf("container %s: the demo shows %+v, want %+v", name, got, want)
 	}
 	return id, nil
-}
-
-// update lowers the quota below the burst.
-func (s *session) update(ctx context.Context, id string) error {
-	req := &runtimeapi.UpdateContainerResourcesRequest{
-		ContainerId: id,
-		Linux:       &runtimeapi.LinuxContainerResources{CpuPeriod: 100_000, CpuQuota: 10_000},
-	}
-	_, updated, err := request(ctx, s, "UpdateContainerResources", s.kubelet.UpdateContainerResources, req)
-	if err != nil {
-		return err
-	}
-	group := path.Join(podCgroup, id)[1:]
-	if limit, burst := updated.files[group+"/cpu.max"], updated.files[group+"/cpu.max.burst"]; limit != "10000 100000" || burst != "10000" {
-		return fmt.Errorf("after the update cpu.max is %q and cpu.max.burst is %q", limit, burst)
-	}
-	return nil
 }
 
 // end stops and removes everything, without much ado.

@@ -82,7 +82,7 @@ func (r *memoryRuntime) start(ctx context.Context, socket string) error {
 	return nil
 }
 
-// answer keeps the request for the printer, and adds to what the fake runtime does.
+// answer keeps the request for the printer, and does to a call that has succeeded what other runtimes do besides.
 func (r *memoryRuntime) answer(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	if m, ok := req.(proto.Message); ok {
 		r.mu.Lock()
@@ -95,11 +95,6 @@ func (r *memoryRuntime) answer(ctx context.Context, req any, _ *grpc.UnaryServer
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return resp, r.add(req, resp)
-}
-
-// add does to a call that has succeeded what other runtimes do besides. The caller has the lock.
-func (r *memoryRuntime) add(req, resp any) error {
 	switch req := req.(type) {
 	case *runtimeapi.RunPodSandboxRequest:
 		r.configs[resp.(*runtimeapi.RunPodSandboxResponse).PodSandboxId] = req.GetConfig()
@@ -107,7 +102,7 @@ func (r *memoryRuntime) add(req, resp any) error {
 		if req.GetVerbose() {
 			info, err := json.Marshal(map[string]any{"config": r.configs[req.GetPodSandboxId()]})
 			resp.(*runtimeapi.PodSandboxStatusResponse).Info = map[string]string{"info": string(info)}
-			return err
+			return resp, err
 		}
 	case *runtimeapi.CreateContainerRequest:
 		id := resp.(*runtimeapi.CreateContainerResponse).GetContainerId()
@@ -115,7 +110,7 @@ func (r *memoryRuntime) add(req, resp any) error {
 		c := &memoryContainer{group: path.Join(parent, id), limits: &runtimeapi.LinuxContainerResources{}}
 		r.containers[id] = c
 		proto.Merge(c.limits, req.GetConfig().GetLinux().GetResources())
-		return r.cgroups.Make(c.group, req.GetConfig().GetLinux().GetResources())
+		return resp, r.cgroups.Make(c.group, req.GetConfig().GetLinux().GetResources())
 	case *runtimeapi.StartContainerRequest:
 		c := r.containers[req.GetContainerId()]
 		c.running = true
@@ -125,7 +120,7 @@ func (r *memoryRuntime) add(req, resp any) error {
 	case *runtimeapi.UpdateContainerResourcesRequest:
 		c := r.containers[req.GetContainerId()]
 		proto.Merge(c.limits, req.GetLinux())
-		return r.cgroups.Update(c.group, req.GetLinux())
+		return resp, r.cgroups.Update(c.group, req.GetLinux())
 	case *runtimeapi.ContainerStatusRequest:
 		if c := r.containers[req.GetContainerId()]; c != nil {
 			linux := proto.Clone(c.limits).(*runtimeapi.LinuxContainerResources)
@@ -136,7 +131,7 @@ func (r *memoryRuntime) add(req, resp any) error {
 		delete(r.containers, req.GetContainerId())
 		delete(r.used, group)
 		delete(r.waited, group)
-		return os.RemoveAll(filepath.Join(r.cgroups.Dir, group))
+		return resp, os.RemoveAll(filepath.Join(r.cgroups.Dir, group))
 	case *runtimeapi.PullImageRequest: // any image is there
 		name := req.GetImage().GetImage()
 		id := kubelet.ImageID(name)
@@ -146,7 +141,7 @@ func (r *memoryRuntime) add(req, resp any) error {
 		name := req.GetImage().GetImage()
 		resp.(*runtimeapi.ImageStatusResponse).Image = cmp.Or(r.pulled[name], r.pulled[kubelet.ImageID(name)])
 	}
-	return nil
+	return resp, nil
 }
 
 // received is the request of asked's type that came last.

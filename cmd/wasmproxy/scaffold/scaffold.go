@@ -87,15 +87,27 @@ func Write(dir, name, lang, template string) error {
 		return err
 	}
 	k := kinds[slices.Index(Templates(), template)]
-	w := &writer{dir: dir, fill: strings.NewReplacer(
+	fill := strings.NewReplacer(
 		"{{name}}", name, "{{crate}}", strings.ReplaceAll(name, "-", "_"), "{{lang}}", lang, "{{what}}", k.what, "{{event}}", k.event,
-	)}
+	)
 	source := lang
 	if lang == "tinygo" { // the same source
 		source = "go"
 	}
+	w := &writer{dir: dir}
 	for _, root := range []string{"template/all", "template/" + source, "template/kind/" + template + "/all", "template/kind/" + template + "/" + source} {
-		w.templates(root)
+		// A template's name ends in .tmpl, so that no tool takes it for what it is to become; nor do names begin with a dot,
+		// which embed passes over.
+		w.each(templates, root, func(file string, content []byte) {
+			file = strings.TrimSuffix(strings.TrimPrefix(file, root+"/"), ".tmpl")
+			switch top, _, _ := strings.Cut(file, "/"); top {
+			case "gitignore", "cargo":
+				file = "." + file
+			case "plugin.json":
+				file = name + ".json"
+			}
+			w.write(file, []byte(fill.Replace(string(content))))
+		})
 	}
 	w.sdk(source)
 	return w.err
@@ -103,9 +115,8 @@ func Write(dir, name, lang, template string) error {
 
 // writer writes files until one fails.
 type writer struct {
-	dir  string
-	fill *strings.Replacer
-	err  error
+	dir string
+	err error
 }
 
 func (w *writer) write(name string, content []byte) {
@@ -132,22 +143,6 @@ func (w *writer) each(tree fs.FS, root string, f func(name string, content []byt
 			f(name, b)
 		}
 		return err
-	})
-}
-
-// templates writes a directory of templates. A template's name ends in .tmpl, so that
-// no tool takes it for what it is to become; nor do names begin with a dot, which embed
-// passes over.
-func (w *writer) templates(root string) {
-	w.each(templates, root, func(name string, content []byte) {
-		name = strings.TrimSuffix(strings.TrimPrefix(name, root+"/"), ".tmpl")
-		switch top, _, _ := strings.Cut(name, "/"); top {
-		case "gitignore", "cargo":
-			name = "." + name
-		case "plugin.json":
-			name = w.fill.Replace("{{name}}.json")
-		}
-		w.write(name, []byte(w.fill.Replace(string(content))))
 	})
 }
 
