@@ -92,8 +92,13 @@ func (c *recorded) Answered(q *plugin.Question) {
 		c.asked = nil
 		return
 	}
-	if n := len(c.asked); n > 0 && !Writes(q) && same(&c.asked[n-1], q) {
-		return
+	if n := len(c.asked); n > 0 && !Writes(q) {
+		last := &c.asked[n-1]
+		asked := last.Function == q.Function && slices.Equal(last.Args, q.Args)
+		answered := last.Errno == q.Errno && last.Number == q.Number
+		if asked && answered && bytes.Equal(last.Data, q.Data) {
+			return
+		}
 	}
 	c.asked = append(c.asked, *q)
 	if handle := handleOf(q); handle != 0 && q.Kind < abi.FirstHandle {
@@ -104,14 +109,6 @@ func (c *recorded) Answered(q *plugin.Question) {
 
 // questionBytes is what a question has beside its texts, about.
 const questionBytes = 100
-
-// same reports whether two questions, and their answers, are equal.
-func same(a, b *plugin.Question) bool {
-	if a.Function != b.Function || !slices.Equal(a.Args, b.Args) {
-		return false
-	}
-	return a.Errno == b.Errno && a.Number == b.Number && bytes.Equal(a.Data, b.Data)
-}
 
 // handleOf is the handle that a question is about; 0 if it is about none.
 func handleOf(q *plugin.Question) abi.Object {
