@@ -142,7 +142,26 @@ func (p *Replay) Play(ctx context.Context, c *recording.Call) (Played, error) {
 			res.Error = plugin.Printable(err.Error(), maxPlayedError)
 		}
 	}
-	res.Changes, res.Unknown = compare(was.rows(), p.now.is.rows()), p.now.unknown
+
+	before, after := was.rows(), p.now.is.rows()
+	targets := maps.Clone(before)
+	maps.Copy(targets, after)
+	for _, target := range slices.Sorted(maps.Keys(targets)) {
+		earlier, had := before[target]
+		now, has := after[target]
+		if had == has && earlier == now {
+			continue
+		}
+		row := plugin.Changed{Target: target}
+		if had {
+			row.Was = &earlier
+		}
+		if has {
+			row.Is = &now
+		}
+		res.Changes = append(res.Changes, row)
+	}
+	res.Unknown = p.now.unknown
 	switch {
 	case len(res.Unknown) > 0:
 		res.Outcome = Unknown
@@ -189,25 +208,4 @@ func (w *want) add(q *plugin.Question, env bool, handles map[string]string) {
 		}
 		w.changes[target] = value
 	}
-}
-
-func compare(was, is map[string]string) (all []plugin.Changed) {
-	targets := maps.Clone(was)
-	maps.Copy(targets, is)
-	for _, target := range slices.Sorted(maps.Keys(targets)) {
-		before, had := was[target]
-		after, has := is[target]
-		if had == has && before == after {
-			continue
-		}
-		row := plugin.Changed{Target: target}
-		if had {
-			row.Was = &before
-		}
-		if has {
-			row.Is = &after
-		}
-		all = append(all, row)
-	}
-	return all
 }
