@@ -71,7 +71,31 @@ func testCommand() *cobra.Command {
 				return err
 			}
 			defer t.engine.Close(cmd.Context())
-			return t.testAll(cmd, files, junit)
+
+			var suites []suite
+			failed, cases := 0, 0
+			for _, file := range files {
+				s, err := t.test(cmd, file)
+				if err != nil {
+					return err
+				}
+				suites = append(suites, s)
+				failed, cases = failed+s.Failures, cases+len(s.Cases)
+			}
+			if junit != "" {
+				if err := writeJUnit(junit, suites); err != nil {
+					return err
+				}
+			}
+			unchanged := ""
+			if t.update {
+				unchanged = "; their files were not updated"
+			}
+			if failed > 0 {
+				return fmt.Errorf("%d of %s failed%s", failed, number(cases, "case"), unchanged)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s passed\n", number(cases, "case"))
+			return err
 		},
 	}
 	flags := cmd.Flags()
@@ -130,34 +154,6 @@ func fixtureFiles(path string) ([]string, error) {
 		err = fmt.Errorf("%s has no .json file", path)
 	}
 	return found, err
-}
-
-// testAll runs all files and reports.
-func (t *tester) testAll(cmd *cobra.Command, files []fixtureFile, junit string) error {
-	var suites []suite
-	failed, cases := 0, 0
-	for _, file := range files {
-		s, err := t.test(cmd, file)
-		if err != nil {
-			return err
-		}
-		suites = append(suites, s)
-		failed, cases = failed+s.Failures, cases+len(s.Cases)
-	}
-	if junit != "" {
-		if err := writeJUnit(junit, suites); err != nil {
-			return err
-		}
-	}
-	if failed > 0 {
-		unchanged := ""
-		if t.update {
-			unchanged = "; their files were not updated"
-		}
-		return fmt.Errorf("%d of %s failed%s", failed, number(cases, "case"), unchanged)
-	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s passed\n", number(cases, "case"))
-	return err
 }
 
 // maxFixtures is the most that is read of a file of fixtures, in bytes.

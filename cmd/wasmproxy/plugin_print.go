@@ -85,25 +85,20 @@ func verdict(res simulate.Result) string {
 		return "the call fails: " + res.Answer.Error()
 	case res.Sent == nil:
 		return "done"
-	case proto.Equal(res.Request, res.Sent):
-		return "the call proceeds unchanged" + beside(res)
+	case !proto.Equal(res.Request, res.Sent):
+		return "the call proceeds with changes"
 	}
-	return "the call proceeds with changes"
-}
-
-// beside says what changes beside a call that does not.
-func beside(res simulate.Result) string {
-	var what []string
+	var others []string
 	if len(res.Writes) > 0 {
-		what = append(what, "cgroup files")
+		others = append(others, "cgroup files")
 	}
 	if len(res.Updates) > 0 {
-		what = append(what, "other containers")
+		others = append(others, "other containers")
 	}
-	if len(what) == 0 {
-		return ""
+	if len(others) == 0 {
+		return "the call proceeds unchanged"
 	}
-	return "; " + strings.Join(what, " and ") + " change"
+	return "the call proceeds unchanged; " + strings.Join(others, " and ") + " change"
 }
 
 // whyFailed is the text of an error to be put after "failed: ", with which the reason that

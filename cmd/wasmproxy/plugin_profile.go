@@ -18,35 +18,25 @@ func (b *bencher) profile(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer e.Close(ctx)
-	p := wasm.NewProfile()
+	measured := wasm.NewProfile()
 	o := b.options
 	o.Quiet = true
-	o.Load = func(of simulate.LoadOptions) (plugin.Plugin, error) { return b.plugin.loader(p.Context(ctx), e)(of) }
+	o.Load = func(of simulate.LoadOptions) (plugin.Plugin, error) {
+		return b.plugin.loader(measured.Context(ctx), e)(of)
+	}
 	sim, err := simulate.Open(ctx, b.event, o)
 	if err != nil {
 		return err
 	}
 	defer sim.Close(ctx)
 	_ = sim.Call(ctx) // what it answers cost has told
-	out, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	if err := pprofOf(p.Samples()).Write(out); err != nil {
-		return err
-	}
-	return out.Close()
-}
 
-// pprofOf is a profile as pprof reads it.
-func pprofOf(samples []wasm.Sample) *profile.Profile {
 	p := &profile.Profile{
 		SampleType:        []*profile.ValueType{{Type: "calls", Unit: "count"}, {Type: "fuel", Unit: "count"}},
 		DefaultSampleType: "fuel",
 	}
 	locations := map[string]*profile.Location{}
-	for _, s := range samples {
+	for _, s := range measured.Samples() {
 		sample := &profile.Sample{Value: []int64{s.Calls, s.Fuel}}
 		for _, name := range s.Stack {
 			if locations[name] == nil {
@@ -59,5 +49,14 @@ func pprofOf(samples []wasm.Sample) *profile.Profile {
 		}
 		p.Sample = append(p.Sample, sample)
 	}
-	return p
+
+	out, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	if err := p.Write(out); err != nil {
+		return err
+	}
+	return out.Close()
 }

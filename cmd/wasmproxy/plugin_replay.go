@@ -87,11 +87,11 @@ func (r *replayer) run(cmd *cobra.Command, file, module string) error {
 	}
 	defer engine.Close(ctx)
 	options.Load = p.loader(ctx, engine)
-	played, notes, err := r.play(cmd, rec, options)
+	report, err := playAll(cmd, rec, options)
 	if err != nil {
 		return err
 	}
-	report := newReport(file, module, rec, played, notes)
+	report.Recording, report.Module = file, module
 	if r.fixtures != "" {
 		if err := r.writeFixtures(&report, file, rec); err != nil {
 			return err
@@ -107,11 +107,11 @@ func (r *replayer) run(cmd *cobra.Command, file, module string) error {
 		write = func(out io.Writer) error { return encode(out, report) }
 	}
 	err = write(cmd.OutOrStdout())
-	if len(played) == 0 {
+	if len(report.Calls) == 0 {
 		return errors.Join(err, errors.New("the recording has no call"))
 	}
-	if n := len(played) - report.Outcomes[simulate.Same]; n > 0 {
-		return errors.Join(err, fmt.Errorf("%d of %d calls are not the same", n, len(played)))
+	if n := len(report.Calls) - report.Outcomes[simulate.Same]; n > 0 {
+		return errors.Join(err, fmt.Errorf("%d of %d calls are not the same", n, len(report.Calls)))
 	}
 	return err
 }
@@ -132,13 +132,11 @@ func compactFile(ctx context.Context, file string) (string, error) {
 	return compact.String(), nil
 }
 
-// play plays all calls. On a terminal it shows how many it has played.
-func (r *replayer) play(
-	cmd *cobra.Command, rec *recording.Recording, o simulate.ReplayOptions,
-) (all []simulate.Played, notes []string, err error) {
+// playAll plays all calls, and reports on them. On a terminal it shows how many it has played.
+func playAll(cmd *cobra.Command, rec *recording.Recording, o simulate.ReplayOptions) (report replayReport, err error) {
 	s, err := simulate.OpenReplay(&rec.Header, o)
 	if err != nil {
-		return nil, nil, err
+		return report, err
 	}
 	defer s.Close(context.WithoutCancel(cmd.Context()))
 	bar, shown := io.Discard, time.Time{}
@@ -146,18 +144,36 @@ func (r *replayer) play(
 		bar = out
 	}
 	defer fmt.Fprint(bar, "\r\x1b[K") // takes it away
+	report = replayReport{
+		Recorded: strings.TrimSpace(rec.Plugin + " " + rec.Release), Calls: []simulate.Played{},
+		Outcomes: map[simulate.Outcome]int{simulate.Same: 0, simulate.Different: 0, simulate.Failed: 0, simulate.Unknown: 0},
+	}
 	for i := range rec.Calls {
-		res, err := s.Play(cmd.Context(), &rec.Calls[i])
+		c, err := s.Play(cmd.Context(), &rec.Calls[i])
 		if err != nil {
-			return nil, nil, err
+			return report, err
 		}
-		all = append(all, res)
+		report.Calls = append(report.Calls, c)
+		report.Outcomes[c.Outcome]++
+		report.Fuel.Was, report.Fuel.Is = report.Fuel.Was+c.WasFuel, report.Fuel.Is+c.Fuel
+		report.Took.Was, report.Took.Is = report.Took.Was+int64(c.WasTook), report.Took.Is+int64(c.Took)
 		if time.Since(shown) >= 100*time.Millisecond {
 			const width = 40
 			shown = time.Now()
-			n := width * len(all) / len(rec.Calls)
-			fmt.Fprintf(bar, "\r[%s%s] %d of %d calls", strings.Repeat("#", n), strings.Repeat(" ", width-n), len(all), len(rec.Calls))
+			n := width * (i + 1) / len(rec.Calls)
+			fmt.Fprintf(bar, "\r[%s%s] %d of %d calls", strings.Repeat("#", n), strings.Repeat(" ", width-n), i+1, len(rec.Calls))
 		}
 	}
-	return all, s.Notes(), nil
+	if n := int64(len(report.Calls)); n > 0 {
+		report.Fuel = average{report.Fuel.Was / n, report.Fuel.Is / n}
+		report.Took = average{report.Took.Was / n, report.Took.Is / n}
+	}
+	report.Notes = list(s.Notes())
+	switch {
+	case rec.End == nil:
+		report.Notes = append(report.Notes, "the recording has no last line: it was cut")
+	case rec.End.Dropped.All() > 0:
+		report.Notes = append(report.Notes, fmt.Sprintf("the recording has not all calls: %d were left out", rec.End.Dropped.All()))
+	}
+	return report, nil
 }

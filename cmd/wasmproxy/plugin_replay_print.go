@@ -34,28 +34,6 @@ type average struct {
 	Is  int64 `json:"is"`
 }
 
-func newReport(file, module string, rec *recording.Recording, played []simulate.Played, notes []string) replayReport {
-	r := replayReport{
-		Recording: file, Recorded: strings.TrimSpace(rec.Plugin + " " + rec.Release), Module: module, Notes: list(notes), Calls: list(played),
-		Outcomes: map[simulate.Outcome]int{simulate.Same: 0, simulate.Different: 0, simulate.Failed: 0, simulate.Unknown: 0},
-	}
-	switch {
-	case rec.End == nil:
-		r.Notes = append(r.Notes, "the recording has no last line: it was cut")
-	case rec.End.Dropped.All() > 0:
-		r.Notes = append(r.Notes, fmt.Sprintf("the recording has not all calls: %d were left out", rec.End.Dropped.All()))
-	}
-	for _, c := range played {
-		r.Outcomes[c.Outcome]++
-		r.Fuel.Was, r.Fuel.Is = r.Fuel.Was+c.WasFuel, r.Fuel.Is+c.Fuel
-		r.Took.Was, r.Took.Is = r.Took.Was+int64(c.WasTook), r.Took.Is+int64(c.Took)
-	}
-	if n := int64(len(played)); n > 0 {
-		r.Fuel, r.Took = average{r.Fuel.Was / n, r.Fuel.Is / n}, average{r.Took.Was / n, r.Took.Is / n}
-	}
-	return r
-}
-
 // maxShownCalls is how many calls of an outcome are shown to people.
 const maxShownCalls = 20
 

@@ -170,25 +170,6 @@ func (s *session) install(ctx context.Context, id string, module []byte) error {
 	return nil
 }
 
-// remove takes what was installed out of the directory again.
-func (s *session) remove(ctx context.Context) error {
-	for _, id := range s.installed {
-		if err := os.Remove(filepath.Join(s.plugins(), id+".wasm")); err != nil {
-			return err
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for _, id := range s.installed {
-		if _, err := wait(ctx, s.events, func(e *observe.PluginRemoved) bool { return e.Plugin == id }); err != nil {
-			return err
-		}
-	}
-	s.installed = nil
-	_, err := wait(ctx, s.events, func(*observe.NoPlugins) bool { return true })
-	return err
-}
-
 // wait returns the first event of a type for which match is true, or waits for it.
 func wait[E observe.Event](ctx context.Context, events *observe.Recorder, match func(E) bool) (e E, err error) {
 	found, err := events.Wait(ctx, func(e observe.Event) bool {

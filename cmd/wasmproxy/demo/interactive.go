@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/runtime/kubelet"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
@@ -39,12 +40,25 @@ type runningPod struct {
 	containers []string
 }
 
-// play gives the show, and then lets the user go on until ctx is done.
+// play gives the show, takes out what that has installed, and then lets the user go on until ctx is done.
 func (h *interactive) play(ctx context.Context) error {
 	if err := h.session.play(ctx); err != nil {
 		return err
 	}
-	if err := h.remove(ctx); err != nil {
+	for _, id := range h.installed {
+		if err := os.Remove(filepath.Join(h.plugins(), id+".wasm")); err != nil {
+			return err
+		}
+	}
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for _, id := range h.installed {
+		if _, err := wait(waiting, h.events, func(e *observe.PluginRemoved) bool { return e.Plugin == id }); err != nil {
+			return err
+		}
+	}
+	h.installed = nil
+	if _, err := wait(waiting, h.events, func(*observe.NoPlugins) bool { return true }); err != nil {
 		return err
 	}
 	h.take()
