@@ -41,8 +41,8 @@ shows the plugin's state. The values of a plugin that is disabled are undone.`,
 				return err
 			}
 			err = delivery.Directory(dir).Edit(cmd.Context(), func() error {
-				module, file := filepath.Join(dir, args[0]+".wasm"), filepath.Join(dir, args[0]+".json")
-				_, noModule := os.Lstat(module)
+				_, noModule := os.Lstat(filepath.Join(dir, args[0]+".wasm"))
+				file := filepath.Join(dir, args[0]+".json")
 				text, err := regular.Read(file, maxPluginJSON, nil)
 				switch {
 				case errors.Is(err, fs.ErrNotExist):

@@ -2,6 +2,8 @@ package simulate
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -9,6 +11,8 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -101,4 +105,37 @@ func (s *Simulator) Run(ctx context.Context) (Result, error) {
 		earlier = append(earlier, c.Request)
 	}
 	return res.Redact(earlier...), nil
+}
+
+// lines are those that a plugin has logged.
+func lines(events []observe.Event) (all []string) {
+	for _, line := range observe.All[*observe.PluginLog](events) {
+		all = append(all, line.Level.String()+": "+line.Text)
+	}
+	return all
+}
+
+// take adds to the result what the events of a call of the plugin tell.
+func (res *Result) take(plugin string, events []observe.Event) {
+	res.Lines = append(res.Lines, lines(events)...)
+	for _, e := range events {
+		switch e := e.(type) {
+		case *observe.PluginLog, *observe.PluginFailed: // of a failure, the call tells
+		case *observe.HookCalled:
+			if e.Plugin != plugin {
+				continue
+			}
+			res.Called = true
+			if e.Err != nil && !errors.As(e.Err, &res.Rejection) {
+				res.Err = e.Err
+			}
+			res.Fuel, res.HostCalls, res.Took = res.Fuel+e.Fuel, res.HostCalls+e.HostCalls, res.Took+e.Duration
+		case *observe.HostCallRefused:
+			res.Refused = append(res.Refused, strings.TrimSpace(e.Function+" "+e.Target)+": "+e.Err)
+		default:
+			if slogsink.Warns(e) {
+				res.Remarks = append(res.Remarks, slogsink.Line(e, "plugin", "hook", "namespace", "pod", "pod_id", "container", "container_id", "stack"))
+			}
+		}
+	}
 }
