@@ -23,39 +23,25 @@ type Instruction struct {
 // name and what to build without.
 func (r *Reader) Instruction() Instruction {
 	start, in := r.b, Instruction{Offset: r.offset}
-	in.Op = r.opcode()
+	in.Op = Opcode(r.Byte())
+	if in.Op == prefixMisc {
+		in.Op = in.Op<<8 | Opcode(min(r.U32(), 0xff)) // no instruction has the number 0xff
+	}
 	row := in.Op.row()
 	if r.err == nil && row.name == "" {
 		r.FailAt(in.Offset, "uses %v, which does not exist", in.Op)
 	} else if r.err == nil && row.refused != nil {
 		r.FailAt(in.Offset, "uses %s (%s), which is not supported; %s", row.name, row.refused.name, row.refused.hint)
 	}
-	r.immediate(&in, row.immediate)
-	if r.err != nil {
-		return Instruction{Offset: in.Offset}
-	}
-	in.Raw = start[: r.offset-in.Offset : r.offset-in.Offset]
-	return in
-}
-
-func (r *Reader) opcode() Opcode {
-	op := Opcode(r.Byte())
-	if op != prefixMisc {
-		return op
-	}
-	if sub := r.U32(); sub < 0x100 {
-		return op<<8 | Opcode(sub)
-	}
-	return op<<8 | 0xff // no instruction has this number
-}
-
-// immediate reads what follows the opcode.
-func (r *Reader) immediate(in *Instruction, kind immediate) {
-	switch kind {
+	switch row.immediate {
 	case immIndex:
 		in.Index = r.U32()
 	case immBlock:
-		in.Block = r.blockType()
+		offset := r.offset
+		in.Block = r.Byte()
+		if in.Block != NoResult && !IsValueType(in.Block) {
+			r.FailAt(offset, "has a block of type %#x: none and one of i32, i64, f32 and f64 are supported; build without multi-value and reference types", in.Block)
+		}
 	case immLabels:
 		in.Labels = r.Count("labels", len(r.b))
 		for range in.Labels + 1 {
@@ -81,6 +67,11 @@ func (r *Reader) immediate(in *Instruction, kind immediate) {
 	case immF64:
 		r.Take(8)
 	}
+	if r.err != nil {
+		return Instruction{Offset: in.Offset}
+	}
+	in.Raw = start[: r.offset-in.Offset : r.offset-in.Offset]
+	return in
 }
 
 // zero holds a module to its only table and memory.
@@ -88,12 +79,4 @@ func (r *Reader) zero(what string, index uint32) {
 	if index != 0 {
 		r.Fail("%s %d, but there is only one", what, index)
 	}
-}
-
-func (r *Reader) blockType() byte {
-	offset, t := r.offset, r.Byte()
-	if t != NoResult && !IsValueType(t) {
-		r.FailAt(offset, "has a block of type %#x: none and one of i32, i64, f32 and f64 are supported; build without multi-value and reference types", t)
-	}
-	return t
 }

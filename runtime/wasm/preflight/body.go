@@ -60,10 +60,19 @@ func (b *body) read(r *binary.Reader) {
 		r.FailAt(inner.ErrOffset(), "%w", inner.Err())
 		return
 	}
-	b.checkWork(r, at)
+	b.own += b.jumps * b.jumps / jumpsUnit
+	b.work += b.own
+	switch {
+	case b.own > maxFunctionWork:
+		r.FailAt(at, "takes too long to compile: %d units of work, the limit is %d (it has %d locals and %d jumps); split it", b.own, maxFunctionWork, b.locals, b.jumps)
+	case b.work > maxWork:
+		r.FailAt(at, "and those before it take too long to compile: %d units of work, the limit is %d; leave something out", b.work, maxWork)
+	}
 }
 
-// readInstructions reads up to the end that closes the function.
+// readInstructions reads up to the end that closes the function, and holds what the
+// instructions name to what there is. What is added to the module later, the metering's own
+// globals above all, comes behind.
 func (b *body) readInstructions(r *binary.Reader) {
 	b.jumps, b.exits, b.own, b.open = 0, 0, functionWork+b.mutable/globalsUnit, b.open[:0]
 	for r.Err() == nil {
@@ -88,29 +97,20 @@ func (b *body) readInstructions(r *binary.Reader) {
 				return
 			}
 			b.open = b.open[:len(b.open)-1]
-		default:
-			b.checkIndex(r, in)
+		case binary.Br, binary.BrIf, binary.BrTable:
+			within(r, in.Offset, "label", in.Index, len(b.open)+1)
+		case binary.Call:
+			within(r, in.Offset, "function", in.Index, len(b.functions))
+		case binary.CallIndirect:
+			within(r, in.Offset, "type", in.Index, len(b.types))
+		case binary.LocalGet, binary.LocalSet, binary.LocalTee:
+			within(r, in.Offset, "local", in.Index, b.locals)
+		case binary.GlobalGet, binary.GlobalSet:
+			within(r, in.Offset, "global", in.Index, b.AllGlobals())
 		}
 		if r.Err() == nil {
 			b.weigh(in)
 		}
-	}
-}
-
-// checkIndex holds what an instruction names to what there is. What is added to
-// the module later, the metering's own globals above all, comes behind.
-func (b *body) checkIndex(r *binary.Reader, in binary.Instruction) {
-	switch in.Op {
-	case binary.Br, binary.BrIf, binary.BrTable:
-		within(r, in.Offset, "label", in.Index, len(b.open)+1)
-	case binary.Call:
-		within(r, in.Offset, "function", in.Index, len(b.functions))
-	case binary.CallIndirect:
-		within(r, in.Offset, "type", in.Index, len(b.types))
-	case binary.LocalGet, binary.LocalSet, binary.LocalTee:
-		within(r, in.Offset, "local", in.Index, b.locals)
-	case binary.GlobalGet, binary.GlobalSet:
-		within(r, in.Offset, "global", in.Index, b.AllGlobals())
 	}
 }
 

@@ -1,9 +1,9 @@
 package preflight
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/binary"
@@ -42,21 +42,31 @@ var sections = [...]struct {
 // an error the outline holds what was read before it and is not nil.
 func Scan(module []byte) (*Outline, error) {
 	s := &scanner{Outline: &Outline{Module: module}, last: -1, function: -1, segments: -1}
-	if len(module) > abi.MaxModule {
-		return s.Outline, &Error{Function: -1, Reason: fmt.Sprintf("has %d bytes, the limit is %d", len(module), abi.MaxModule)}
+	fail := func(offset int, format string, args ...any) (*Outline, error) {
+		return s.Outline, &Error{Function: -1, Offset: offset, Reason: fmt.Sprintf(format, args...)}
 	}
-	if !strings.HasPrefix(string(module[:min(len(module), len(binary.Magic))]), binary.Magic) {
-		return s.Outline, &Error{Function: -1, Reason: "does not begin with \\0asm and version 1: it is not a WebAssembly module"}
+	if len(module) > abi.MaxModule {
+		return fail(0, "has %d bytes, the limit is %d", len(module), abi.MaxModule)
+	}
+	if !bytes.HasPrefix(module, []byte(binary.Magic)) {
+		return fail(0, "does not begin with \\0asm and version 1: it is not a WebAssembly module")
 	}
 	for r := binary.NewReader(module[len(binary.Magic):], len(binary.Magic)); r.Len() > 0; {
 		if err := s.readSection(&r); err != nil {
 			return s.Outline, err
 		}
 	}
-	return s.Outline, s.finish()
+	if own := len(s.functions) - s.Imported.Functions; own != s.bodies {
+		return fail(len(module), "declares %d functions and has the code of %d", own, s.bodies)
+	}
+	if s.segments > 0 {
+		return fail(len(module), "counts %d data segments and has none", s.segments)
+	}
+	return s.Outline, nil
 }
 
-// readSection reads one section.
+// readSection reads one section. Each but the custom ones comes at most once and in the order
+// of binary.Order, so that everybody reads the same module.
 func (s *scanner) readSection(r *binary.Reader) error {
 	start := r.Offset()
 	id, inner := r.Byte(), r.Sub()
@@ -64,7 +74,15 @@ func (s *scanner) readSection(r *binary.Reader) error {
 		return &Error{Function: -1, Offset: r.ErrOffset(), Reason: r.Err().Error()}
 	}
 	if id != binary.CustomSection {
-		order, reason := s.orderOf(id)
+		order, reason := slices.Index(binary.Order[:], id), ""
+		switch {
+		case order < 0:
+			reason = fmt.Sprintf("has a section of unknown kind %d", id)
+		case order == s.last:
+			reason = "has a second " + sections[id].name + " section"
+		case order < s.last:
+			reason = fmt.Sprintf("has its %s section after the %s section", sections[id].name, sections[binary.Order[s.last]].name)
+		}
 		if reason != "" {
 			return &Error{Function: -1, Offset: start, Reason: reason}
 		}
@@ -75,35 +93,6 @@ func (s *scanner) readSection(r *binary.Reader) error {
 	inner.End()
 	if inner.Err() != nil {
 		return &Error{Section: sections[id].name, Function: s.function, Offset: inner.ErrOffset(), Reason: inner.Err().Error()}
-	}
-	return nil
-}
-
-// orderOf finds a section in binary.Order, or says why it may not come here. Each
-// comes at most once and in order, so that everybody reads the same module.
-func (s *scanner) orderOf(id binary.SectionID) (order int, reason string) {
-	order = slices.Index(binary.Order[:], id)
-	switch {
-	case order < 0:
-		reason = fmt.Sprintf("has a section of unknown kind %d", id)
-	case order == s.last:
-		reason = "has a second " + sections[id].name + " section"
-	case order < s.last:
-		reason = fmt.Sprintf("has its %s section after the %s section", sections[id].name, sections[binary.Order[s.last]].name)
-	}
-	return order, reason
-}
-
-// finish checks what only the whole module shows.
-func (s *scanner) finish() error {
-	fail := func(format string, args ...any) error {
-		return &Error{Function: -1, Offset: len(s.Module), Reason: fmt.Sprintf(format, args...)}
-	}
-	if own := len(s.functions) - s.Imported.Functions; own != s.bodies {
-		return fail("declares %d functions and has the code of %d", own, s.bodies)
-	}
-	if s.segments > 0 {
-		return fail("counts %d data segments and has none", s.segments)
 	}
 	return nil
 }

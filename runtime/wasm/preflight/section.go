@@ -165,25 +165,19 @@ func (s *scanner) readExports(r *binary.Reader) {
 		if _, twice := s.Export(e.Name); twice && r.Err() == nil {
 			r.FailAt(at, "holds %q twice", shorten([]byte(e.Name)))
 		}
-		s.checkExport(r, index, e)
+		switch e.Kind { // to hold it to what there is before anything is added to the module
+		case binary.KindFunction:
+			within(r, index, "function", e.Index, len(s.functions))
+		case binary.KindTable:
+			within(r, index, "table", e.Index, s.Imported.Tables+count(s.Table))
+		case binary.KindMemory:
+			within(r, index, "memory", e.Index, s.Imported.Memories+count(s.Memory))
+		case binary.KindGlobal:
+			within(r, index, "global", e.Index, s.AllGlobals())
+		default:
+			r.FailAt(index, "exports something of unknown kind %d", e.Kind)
+		}
 		s.Exports = append(s.Exports, e)
-	}
-}
-
-// checkExport holds an export to what there is, as it was before anything is
-// added to the module.
-func (s *scanner) checkExport(r *binary.Reader, at int, e Export) {
-	switch e.Kind {
-	case binary.KindFunction:
-		within(r, at, "function", e.Index, len(s.functions))
-	case binary.KindTable:
-		within(r, at, "table", e.Index, s.Imported.Tables+count(s.Table))
-	case binary.KindMemory:
-		within(r, at, "memory", e.Index, s.Imported.Memories+count(s.Memory))
-	case binary.KindGlobal:
-		within(r, at, "global", e.Index, s.AllGlobals())
-	default:
-		r.FailAt(at, "exports something of unknown kind %d", e.Kind)
 	}
 }
 

@@ -10,10 +10,24 @@ import "github.com/wasmproxy/wasmproxy/runtime/wasm/binary"
 const onlyActive = "; only active segments are supported: build without shared memory, reference types and wasm-opt's --memory-packing"
 
 func (s *scanner) readElements(r *binary.Reader) {
+	const active, passive, activeInTable, declarative = 0, 1, 2, 3
 	entries := 0
 	for range r.Count("segments", maxElements) {
 		at, kind := r.Offset(), r.U32()
-		s.readElementHead(r, at, kind)
+		switch kind {
+		case active:
+			s.expression(r)
+		case activeInTable:
+			zero(r, "table", r.U32())
+			s.expression(r)
+			zero(r, "kind of elements", uint32(r.Byte()))
+		case passive:
+			r.FailAt(at, "holds a passive segment"+onlyActive)
+		case declarative:
+			r.FailAt(at, "holds a declarative segment"+onlyActive)
+		default:
+			r.FailAt(at, "holds a segment of kind %d, whose entries are expressions; build with -mno-reference-types", kind)
+		}
 		n := r.Count("entries", maxTable)
 		if entries += n; entries > maxTable {
 			r.FailAt(at, "sets more than %d table entries", maxTable)
@@ -22,25 +36,6 @@ func (s *scanner) readElements(r *binary.Reader) {
 			at, index := r.Offset(), r.U32()
 			within(r, at, "function", index, len(s.functions))
 		}
-	}
-}
-
-// readElementHead reads what comes before a segment's entries.
-func (s *scanner) readElementHead(r *binary.Reader, at int, kind uint32) {
-	const active, passive, activeInTable, declarative = 0, 1, 2, 3
-	switch kind {
-	case active:
-		s.expression(r)
-	case activeInTable:
-		zero(r, "table", r.U32())
-		s.expression(r)
-		zero(r, "kind of elements", uint32(r.Byte()))
-	case passive:
-		r.FailAt(at, "holds a passive segment"+onlyActive)
-	case declarative:
-		r.FailAt(at, "holds a declarative segment"+onlyActive)
-	default:
-		r.FailAt(at, "holds a segment of kind %d, whose entries are expressions; build with -mno-reference-types", kind)
 	}
 }
 

@@ -29,20 +29,11 @@ const (
 	jumpsUnit = 60
 )
 
-// jumpsOf is what the compiler makes of one instruction, in jumps.
-func jumpsOf(op binary.Opcode) int {
-	switch op {
-	case binary.Block, binary.Br, binary.Return:
-		return 1
-	case binary.BrIf:
-		return 2
-	case binary.If:
-		return 3
-	case binary.Loop:
-		return 6 // the metering's among them
-	}
-	return 0
-}
+// The first and the last of the instructions that load from memory or store there.
+const (
+	firstLoad = binary.Opcode(0x28)
+	lastStore = binary.Opcode(0x3e)
+)
 
 // weigh adds what an instruction takes to the work of its function.
 func (b *body) weigh(in binary.Instruction) {
@@ -57,18 +48,24 @@ func (b *body) weigh(in binary.Instruction) {
 		params, _ := b.Type(in.Index)
 		b.own += operandWork * len(params)
 		b.exit(indirectWork)
-	case op >= firstLoad && op <= lastStore:
+	case between(op, firstLoad, lastStore):
 		b.exit(memoryWork)
-	case divides(op):
+	case between(op, 0x6d, 0x70), between(op, 0x7f, 0x82): // division of integers
 		b.exit(divideWork)
-	case converts(op):
+	case between(op, 0xa8, 0xab), between(op, 0xae, 0xb1), between(op, 0xfc00, 0xfc07): // a float to an integer
 		b.exit(convertWork)
 	case op == binary.MemoryGrow:
 		b.own += growWork
 	case op == binary.MemoryCopy, op == binary.MemoryFill:
 		b.own += bulkWork
-	default:
-		b.jump(jumpsOf(op))
+	case op == binary.Block, op == binary.Br, op == binary.Return:
+		b.jump(1)
+	case op == binary.BrIf:
+		b.jump(2)
+	case op == binary.If:
+		b.jump(3)
+	case op == binary.Loop:
+		b.jump(6) // the metering's among them
 	}
 }
 
@@ -80,36 +77,10 @@ func (b *body) exit(work int) {
 	b.own += work
 }
 
+// jump adds what the compiler makes of an instruction, in jumps.
 func (b *body) jump(n int) {
 	b.jumps += n
 	b.own += n * b.locals / localsUnit
-}
-
-// checkWork refuses a function, which begins at an offset, that takes too long to compile.
-func (b *body) checkWork(r *binary.Reader, at int) {
-	b.own += b.jumps * b.jumps / jumpsUnit
-	b.work += b.own
-	switch {
-	case b.own > maxFunctionWork:
-		r.FailAt(at, "takes too long to compile: %d units of work, the limit is %d (it has %d locals and %d jumps); split it", b.own, maxFunctionWork, b.locals, b.jumps)
-	case b.work > maxWork:
-		r.FailAt(at, "and those before it take too long to compile: %d units of work, the limit is %d; leave something out", b.work, maxWork)
-	}
-}
-
-const (
-	firstLoad = binary.Opcode(0x28)
-	lastStore = binary.Opcode(0x3e)
-)
-
-// divides reports whether an instruction divides integers.
-func divides(op binary.Opcode) bool {
-	return between(op, 0x6d, 0x70) || between(op, 0x7f, 0x82)
-}
-
-// converts reports whether an instruction makes an integer of a float.
-func converts(op binary.Opcode) bool {
-	return between(op, 0xa8, 0xab) || between(op, 0xae, 0xb1) || between(op, 0xfc00, 0xfc07)
 }
 
 func between(op, first, last binary.Opcode) bool { return first <= op && op <= last }
