@@ -60,43 +60,31 @@ type body struct {
 // body rewrites the body of a function.
 func (w *rewriter) body(function int, r binary.Reader, out *writer) {
 	params, results := w.Type(w.TypeOf(function))
-	b := body{rewriter: w, locals: uint32(len(params)), mode: checked}
-	locals := writer{} // the groups of locals, with ours added
-	n := r.U32()
-	locals.u32(n + 2)
-	for range n {
-		b.locals += locals.count(&r)
-		locals.byte(r.Byte())
+	result := binary.NoResult
+	if len(results) > 0 {
+		result = results[0]
 	}
-	locals.byte(1, binary.I64, 1, binary.I32)
+	b := body{rewriter: w, locals: uint32(len(params)), mode: checked}
+	whole := writer{}
+	n := r.U32()
+	whole.u32(n + 2) // the groups of locals, with ours added
+	for range n {
+		b.locals += whole.count(&r)
+		whole.byte(r.Byte())
+	}
+	whole.byte(1, binary.I64, 1, binary.I32)
 	b.cost = entryCost + int64(b.locals)/localsPerUnit
-	b.push(binary.Block, resultOf(results))
+	b.push(binary.Block, result)
 	for len(b.labels) > 0 {
 		b.instruction(r.Instruction())
 	}
 	b.flush(dead)
-	out.sized(b.finish(locals, resultOf(results)))
-}
 
-// resultOf is the type of a block with these results.
-func resultOf(results []byte) byte {
-	if len(results) == 0 {
-		return binary.NoResult
-	}
-	return results[0]
-}
-
-// Our own locals, behind the function's.
-func (b *body) left() uint32   { return b.locals }     // i64, for fuel
-func (b *body) length() uint32 { return b.locals + 1 } // i32, for operands
-
-// finish puts the function together. Its code becomes a block, to whose end lead all ways out of
-// the function.
-func (b *body) finish(whole writer, result byte) []byte {
 	frame := (int64(b.locals) + int64(b.maxHeight) + extraSlots) * slotSize // the most that it needs
 	if !b.calls && frame <= leafFrame {
 		whole.bytes(b.out.b)
-		return whole.b
+		out.sized(whole.b)
+		return
 	}
 	whole.index(binary.GlobalGet, b.stack())
 	whole.constant(binary.I32Const, frame)
@@ -107,7 +95,7 @@ func (b *body) finish(whole writer, result byte) []byte {
 	whole.constant(binary.I32Const, 0)
 	whole.op(i32LessSigned, binary.If, noResult, binary.Unreachable, binary.End)
 
-	whole.op(binary.Block)
+	whole.op(binary.Block) // to whose end lead all ways out of the function
 	whole.byte(result)
 	whole.bytes(b.out.b)
 
@@ -116,8 +104,12 @@ func (b *body) finish(whole writer, result byte) []byte {
 	whole.op(i32Add)
 	whole.index(binary.GlobalSet, b.stack())
 	whole.op(binary.End)
-	return whole.b
+	out.sized(whole.b)
 }
+
+// Our own locals, behind the function's.
+func (b *body) left() uint32   { return b.locals }     // i64, for fuel
+func (b *body) length() uint32 { return b.locals + 1 } // i32, for operands
 
 // flush ends a region; the next one pays as mode says.
 func (b *body) flush(next mode) {

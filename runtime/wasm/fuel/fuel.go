@@ -59,13 +59,6 @@ type Options struct {
 	Unmetered bool
 }
 
-// longest is how many bytes the rewritten form of a module of n bytes may have. Real guests
-// come to less than twice their size; an empty loop of 3 bytes becomes 30.
-func longest(n int) int {
-	const slack, more = 64 << 10, 1 << 20
-	return min(4*n, 2*n+more) + slack
-}
-
 // Instrument returns a module that does what the scanned one does and pays for it. It keeps
 // no custom section but the names of functions. It relies on what the scan has checked, and
 // fails only if the result would be too large.
@@ -78,7 +71,9 @@ func Instrument(m *preflight.Outline, o Options) ([]byte, error) {
 			size += content.Len()
 		}
 	}
-	w := rewriter{Outline: m, options: o, limit: longest(size)}
+	// Real guests come to less than twice their size; an empty loop of 3 bytes becomes 30.
+	const slack, more = 64 << 10, 1 << 20
+	w := rewriter{Outline: m, options: o, limit: min(4*size, 2*size+more) + slack}
 	w.out.b = append(make([]byte, 0, size+size/2), binary.Magic...)
 	for _, id := range binary.Order {
 		w.section(id, sections[id])

@@ -22,16 +22,44 @@ const (
 // next instruction may run more or less often than this one.
 func (b *body) instruction(in binary.Instruction) {
 	switch in.Op {
-	case binary.Block, binary.Loop, binary.If, binary.Else, binary.End:
-		b.structure(in)
 	case binary.Br, binary.BrIf, binary.BrTable, binary.Return, binary.Unreachable:
 		b.jump(in)
+		return
 	case binary.Call, binary.CallIndirect:
 		b.call(in)
+		return
 	case binary.MemoryCopy, binary.MemoryFill, binary.MemoryGrow:
 		b.bulk(in)
+		return
+	}
+	b.region.bytes(in.Raw)
+	switch in.Op {
+	case binary.Block:
+		b.push(in.Op, in.Block)
+	case binary.Loop:
+		b.push(in.Op, in.Block)
+		b.flush(checked)
+		b.cost = 1 // or a loop of nothing but its branch would be cheap
+	case binary.If:
+		b.cost++
+		b.move(-1)
+		b.push(in.Op, in.Block)
+		b.flush(charged)
+	case binary.Else:
+		b.height = b.labels[len(b.labels)-1].height
+		b.flush(charged)
+	case binary.End:
+		last := len(b.labels) - 1
+		l := b.labels[last]
+		b.labels, b.height = b.labels[:last], l.height
+		if l.result != binary.NoResult {
+			b.move(1)
+		}
+		// Where only one way leads past the end, the region goes on: nothing branches to the end of a loop.
+		if l.op == binary.If || l.op == binary.Block && l.targeted {
+			b.flush(charged)
+		}
 	default:
-		b.region.bytes(in.Raw)
 		if in.Op != nop {
 			b.cost++
 		}
@@ -51,42 +79,6 @@ func (b *body) move(n int) {
 
 func (b *body) push(op binary.Opcode, result byte) {
 	b.labels = append(b.labels, label{op: op, result: result, height: b.height})
-}
-
-func (b *body) structure(in binary.Instruction) {
-	b.region.bytes(in.Raw)
-	switch in.Op {
-	case binary.Block:
-		b.push(in.Op, in.Block)
-	case binary.Loop:
-		b.push(in.Op, in.Block)
-		b.flush(checked)
-		b.cost = 1 // or a loop of nothing but its branch would be cheap
-	case binary.If:
-		b.cost++
-		b.move(-1)
-		b.push(in.Op, in.Block)
-		b.flush(charged)
-	case binary.Else:
-		b.height = b.labels[len(b.labels)-1].height
-		b.flush(charged)
-	case binary.End:
-		b.end()
-	}
-}
-
-// end closes a block. Where only one way leads past its end, the region goes on: nothing
-// branches to the end of a loop.
-func (b *body) end() {
-	last := len(b.labels) - 1
-	l := b.labels[last]
-	b.labels, b.height = b.labels[:last], l.height
-	if l.result != binary.NoResult {
-		b.move(1)
-	}
-	if l.op == binary.If || l.op == binary.Block && l.targeted {
-		b.flush(charged)
-	}
 }
 
 func (b *body) jump(in binary.Instruction) {
@@ -143,8 +135,20 @@ func (b *body) bulk(in binary.Instruction) {
 	b.cost++
 	b.region.index(binary.LocalTee, b.length()) // bytes or pages
 	if in.Op == binary.MemoryGrow {
+		// It leaves the old size in length, and on the stack what the new pages cost: nothing if there
+		// were not added, since growing failed.
 		b.cost += growCost
-		b.grow(in)
+		b.region.op(i64ExtendI32)
+		b.region.index(binary.LocalSet, b.left())
+		b.region.index(binary.LocalGet, b.length())
+		b.region.bytes(in.Raw)
+		b.region.index(binary.LocalTee, b.length())
+		b.region.constant(binary.I32Const, -1)
+		b.region.op(i32NotEqual, i64ExtendI32)
+		b.region.index(binary.LocalGet, b.left())
+		b.region.op(i64Mul)
+		b.region.constant(binary.I64Const, growShift)
+		b.region.op(i64ShiftLeft)
 	} else {
 		b.region.bytes(in.Raw)
 		b.region.index(binary.LocalGet, b.length())
@@ -162,20 +166,4 @@ func (b *body) bulk(in binary.Instruction) {
 	if in.Op == binary.MemoryGrow {
 		b.out.index(binary.LocalGet, b.length())
 	}
-}
-
-// grow leaves the old size in length, and on the stack what the new pages cost: nothing if there
-// were not added, since growing failed.
-func (b *body) grow(in binary.Instruction) {
-	b.region.op(i64ExtendI32)
-	b.region.index(binary.LocalSet, b.left())
-	b.region.index(binary.LocalGet, b.length())
-	b.region.bytes(in.Raw)
-	b.region.index(binary.LocalTee, b.length())
-	b.region.constant(binary.I32Const, -1)
-	b.region.op(i32NotEqual, i64ExtendI32)
-	b.region.index(binary.LocalGet, b.left())
-	b.region.op(i64Mul)
-	b.region.constant(binary.I64Const, growShift)
-	b.region.op(i64ShiftLeft)
 }

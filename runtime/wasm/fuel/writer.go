@@ -37,20 +37,7 @@ func (w *writer) index(op binary.Opcode, index uint32) {
 // constant writes a constant instruction, for an i32 or an i64.
 func (w *writer) constant(op binary.Opcode, v int64) {
 	w.op(op)
-	w.signed(v)
-}
-
-// u32 writes an unsigned LEB128.
-func (w *writer) u32(v uint32) {
-	for ; v >= 0x80; v >>= 7 {
-		w.b = append(w.b, byte(v)|0x80)
-	}
-	w.b = append(w.b, byte(v))
-}
-
-// signed writes a signed LEB128.
-func (w *writer) signed(v int64) {
-	for {
+	for { // a signed LEB128
 		low := byte(v & 0x7f)
 		v >>= 7
 		extended := int64(0) // what a reader makes of the last byte's sign
@@ -63,4 +50,12 @@ func (w *writer) signed(v int64) {
 		}
 		w.b = append(w.b, low|0x80)
 	}
+}
+
+// u32 writes an unsigned LEB128.
+func (w *writer) u32(v uint32) {
+	for ; v >= 0x80; v >>= 7 {
+		w.b = append(w.b, byte(v)|0x80)
+	}
+	w.b = append(w.b, byte(v))
 }

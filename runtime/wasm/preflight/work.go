@@ -29,12 +29,6 @@ const (
 	jumpsUnit = 60
 )
 
-// The first and the last of the instructions that load from memory or store there.
-const (
-	firstLoad = binary.Opcode(0x28)
-	lastStore = binary.Opcode(0x3e)
-)
-
 // weigh adds what an instruction takes to the work of its function.
 func (b *body) weigh(in binary.Instruction) {
 	b.own++
@@ -48,7 +42,7 @@ func (b *body) weigh(in binary.Instruction) {
 		params, _ := b.Type(in.Index)
 		b.own += operandWork * len(params)
 		b.exit(indirectWork)
-	case between(op, firstLoad, lastStore):
+	case between(op, 0x28, 0x3e): // a load or store
 		b.exit(memoryWork)
 	case between(op, 0x6d, 0x70), between(op, 0x7f, 0x82): // division of integers
 		b.exit(divideWork)
