@@ -59,8 +59,10 @@ func Open(o Options) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
+	l, d := o.Limits, DefaultLimits
 	c := &Cache{
-		dir: dir, limits: o.Limits.withDefaults(), maxBytes: cmp.Or(o.MaxBytes, DefaultMaxBytes),
+		dir: dir, maxBytes: cmp.Or(o.MaxBytes, DefaultMaxBytes),
+		limits:   Limits{cmp.Or(l.Memory, d.Memory), cmp.Or(l.CPU, d.CPU), cmp.Or(l.Wall, d.Wall), cmp.Or(l.Output, d.Output)},
 		program:  cmp.Or(o.Program, "/proc/self/exe"), // also when the file was replaced by another version
 		children: make(chan struct{}, Children()), users: map[string]int{}, filling: map[string]chan struct{}{},
 	}
@@ -105,7 +107,12 @@ func (c *Cache) Find(settings string, module []byte) (*Entry, error) {
 }
 
 func (c *Cache) get(settings string, module []byte, fill func(*Entry) error) (*Entry, error) {
-	e := &Entry{Key: key(settings, module), cache: c}
+	h := sha256.New()
+	for _, part := range []string{processor(), settings} { // code is compiled for what the processor can do
+		fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	h.Write(module)
+	e := &Entry{Key: hex.EncodeToString(h.Sum(nil)), cache: c}
 	e.Dir = filepath.Join(c.dir, e.Key)
 	c.mu.Lock()
 	c.users[e.Key]++
@@ -121,11 +128,29 @@ func (c *Cache) fill(ctx context.Context, e *Entry, settings string, module []by
 	if verify(e.Dir) == nil {
 		return touch(e.Dir)
 	}
-	filled, err := c.begin(ctx, e.Key)
-	if err != nil {
-		return err
+	filled := make(chan struct{})
+	for { // until nobody else fills the entry
+		c.mu.Lock()
+		other := c.filling[e.Key]
+		if other == nil {
+			c.filling[e.Key] = filled
+		}
+		c.mu.Unlock()
+		if other == nil {
+			break
+		}
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return Waiting(ctx)
+		}
 	}
-	defer filled()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.filling, e.Key)
+		close(filled)
+	}()
 	select {
 	case c.children <- struct{}{}:
 		defer func() { <-c.children }()
@@ -142,33 +167,6 @@ func (c *Cache) fill(ctx context.Context, e *Entry, settings string, module []by
 		return err
 	}
 	return c.prune()
-}
-
-// begin waits until nobody else fills the entry of a key. Who waits for it now goes on
-// when the function that it returns is called.
-func (c *Cache) begin(ctx context.Context, key string) (filled func(), err error) {
-	for {
-		c.mu.Lock()
-		other := c.filling[key]
-		if other == nil {
-			break
-		}
-		c.mu.Unlock()
-		select {
-		case <-other:
-		case <-ctx.Done():
-			return nil, Waiting(ctx)
-		}
-	}
-	defer c.mu.Unlock()
-	done := make(chan struct{})
-	c.filling[key] = done
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.filling, key)
-		close(done)
-	}, nil
 }
 
 // Waiting is why nobody waits any more for another module to be compiled.
@@ -196,7 +194,16 @@ func (c *Cache) compile(ctx context.Context, into, settings string, module []byt
 	if err := runChild(ctx, c.program, string(job), module, c.limits); err != nil {
 		return err
 	}
-	if err := seal(draft, c.limits.Output); err != nil {
+	sum, n, err := digest(draft)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the compiled module: %w", err)
+	case n == 0:
+		return errors.New("the compiled module: the compiler has left nothing")
+	case n > c.limits.Output:
+		return fmt.Errorf("the compiled module: has %d bytes, the limit is %d", n, c.limits.Output)
+	}
+	if err := os.WriteFile(filepath.Join(draft, sumFile), []byte(sum), 0o600); err != nil {
 		return fmt.Errorf("the compiled module: %w", err)
 	}
 	err = os.Rename(draft, into)
@@ -204,15 +211,4 @@ func (c *Cache) compile(ctx context.Context, into, settings string, module []byt
 		return nil // another process was faster
 	}
 	return err
-}
-
-// key names the entry of a module. The processor is in it because code is
-// compiled for what the processor can do.
-func key(settings string, module []byte) string {
-	h := sha256.New()
-	for _, part := range []string{processor(), settings} {
-		fmt.Fprintf(h, "%d:%s", len(part), part)
-	}
-	h.Write(module)
-	return hex.EncodeToString(h.Sum(nil))
 }

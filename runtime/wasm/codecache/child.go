@@ -65,46 +65,36 @@ func runChild(ctx context.Context, program, job string, module []byte, l Limits)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := cmd.Run()
-	if err == nil {
+	state, wrote := cmd.ProcessState, crash.String()
+	switch { // which limit it was that it ran into
+	case err == nil:
 		return nil
-	}
-	return l.explain(limited, cmd.ProcessState, err, said.String(), crash.String())
-}
-
-// explain says why a child failed: which limit it was that it ran into, or what
-// it said itself.
-func (l Limits) explain(ctx context.Context, state *os.ProcessState, err error, said, crash string) error {
-	switch {
-	case errors.Is(context.Cause(ctx), errWall):
+	case errors.Is(context.Cause(limited), errWall):
 		return &WallError{l.Wall}
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
+	case limited.Err() != nil:
+		return context.Cause(limited)
 	case state == nil:
 		return fmt.Errorf("starting the process that compiles: %w", err)
 	case killed(state) && state.UserTime()+state.SystemTime() >= l.CPU/4*3:
 		return fmt.Errorf("took more than the %v of processor time that it may", l.CPU)
 	case killed(state): // by the kernel, as the first process that it ends, or by an operator
 		return &nodeError{"the process that compiles was killed: the node's memory may be used up", syscall.ENOMEM}
-	case strings.Contains(crash, "out of memory"), strings.Contains(crash, "cannot allocate memory"):
+	case strings.Contains(wrote, "out of memory"), strings.Contains(wrote, "cannot allocate memory"):
 		return fmt.Errorf("took more than the %d MiB of memory that it may", l.Memory>>20)
-	case state.ExitCode() > 0 && said != "":
-		return ofNode(said)
+	case state.ExitCode() <= 0 || said.Len() == 0:
+		line, _, _ := strings.Cut(wrote, "\n")
+		return fmt.Errorf("the process that compiles: %w: %q", err, line)
 	}
-	line, _, _ := strings.Cut(crash, "\n")
-	return fmt.Errorf("the process that compiles: %w: %q", err, line)
-}
-
-// ofNode returns what a child said as an error, which wraps the kernel's if the node lacks space for
-// the compiled code: that is no fault of the module.
-func ofNode(said string) error {
+	// It is no fault of the module if the node lacks space for the compiled code.
 	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO} {
-		if strings.Contains(said, errno.Error()) {
-			return &nodeError{said, errno}
+		if strings.Contains(said.String(), errno.Error()) {
+			return &nodeError{said.String(), errno}
 		}
 	}
-	return errors.New(said)
+	return errors.New(said.String())
 }
 
+// nodeError is what a child said, or ended by, that is the doing of the node.
 type nodeError struct {
 	said  string
 	errno syscall.Errno

@@ -28,45 +28,34 @@ func openDirectory(dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cache directory: %w", err)
 	}
-	if err := checkOwn(dir); err != nil {
+	owner, mode, err := stat(dir) // it must be ours alone
+	switch {
+	case err != nil:
+	case owner != os.Geteuid():
+		err = fmt.Errorf("belongs to uid %d, not to uid %d", owner, os.Geteuid())
+	case mode.Perm()&0o077 != 0:
+		err = fmt.Errorf("has mode %v, others may use it; 0700 is wanted", mode.Perm())
+	}
+	if err != nil {
 		return "", fmt.Errorf("cache directory %s %w; code that is loaded from it runs as this user", dir, err)
 	}
+	// Nobody else may rename what is ours in one of its parents.
 	for parent := filepath.Dir(dir); ; parent = filepath.Dir(parent) {
-		if err := checkParent(parent); err != nil {
+		owner, mode, err := stat(parent)
+		switch {
+		case err != nil:
+		case owner != 0 && owner != os.Geteuid():
+			err = fmt.Errorf("belongs to uid %d", owner)
+		case mode.Perm()&0o022 != 0 && mode&fs.ModeSticky == 0:
+			err = fmt.Errorf("has mode %v, others may write to it", mode.Perm())
+		}
+		if err != nil {
 			return "", fmt.Errorf("cache directory %s: its parent %s %w; code that is loaded from it runs as this user", dir, parent, err)
 		}
 		if parent == filepath.Dir(parent) {
 			return dir, nil
 		}
 	}
-}
-
-// checkOwn wants a directory that is ours alone.
-func checkOwn(dir string) error {
-	owner, mode, err := stat(dir)
-	switch {
-	case err != nil:
-		return err
-	case owner != os.Geteuid():
-		return fmt.Errorf("belongs to uid %d, not to uid %d", owner, os.Geteuid())
-	case mode.Perm()&0o077 != 0:
-		return fmt.Errorf("has mode %v, others may use it; 0700 is wanted", mode.Perm())
-	}
-	return nil
-}
-
-// checkParent wants a directory in which nobody else can rename what is ours.
-func checkParent(dir string) error {
-	owner, mode, err := stat(dir)
-	switch {
-	case err != nil:
-		return err
-	case owner != 0 && owner != os.Geteuid():
-		return fmt.Errorf("belongs to uid %d", owner)
-	case mode.Perm()&0o022 != 0 && mode&fs.ModeSticky == 0:
-		return fmt.Errorf("has mode %v, others may write to it", mode.Perm())
-	}
-	return nil
 }
 
 func stat(dir string) (owner int, mode fs.FileMode, err error) {

@@ -27,20 +27,6 @@ const (
 	sumFile     = "sha256"         // of an entry: digest of all else in it
 )
 
-// seal writes the digest of what a child has left in a directory.
-func seal(dir string, limit int64) error {
-	sum, size, err := digest(dir)
-	switch {
-	case err != nil:
-		return err
-	case size == 0:
-		return errors.New("the compiler has left nothing")
-	case size > limit:
-		return fmt.Errorf("has %d bytes, the limit is %d", size, limit)
-	}
-	return os.WriteFile(filepath.Join(dir, sumFile), []byte(sum), 0o600)
-}
-
 // verify holds an entry against its digest: a damaged one is native code that
 // does nobody knows what.
 func verify(dir string) error {
@@ -104,12 +90,27 @@ type stored struct {
 	used time.Time
 }
 
-// prune removes what nobody uses, the oldest first, until the rest is within
-// bounds. A process beside us may use what we remove: it has read it already.
+// prune removes drafts that were left behind, and of what nobody uses the oldest, until the
+// rest is within bounds. A process beside us may use what we remove: it has read it already.
+// What else is in the directory is not ours.
 func (c *Cache) prune() error {
-	entries, err := c.list()
+	names, err := os.ReadDir(c.dir)
 	if err != nil {
 		return fmt.Errorf("looking through the cache: %w", err)
+	}
+	var entries []stored
+	for _, d := range names {
+		path := filepath.Join(c.dir, d.Name())
+		info, err := d.Info()
+		switch _, bad := hex.DecodeString(d.Name()); {
+		case err != nil || !d.IsDir(): // gone by now, or none of ours
+		case strings.HasPrefix(d.Name(), draftPrefix):
+			if time.Since(info.ModTime()) > draftTime {
+				_ = os.RemoveAll(path) // tried again next time
+			}
+		case bad == nil && len(d.Name()) == 2*sha256.Size:
+			entries = append(entries, stored{key: d.Name(), size: size(path), used: info.ModTime()})
+		}
 	}
 	slices.SortFunc(entries, func(a, b stored) int { return b.used.Compare(a.used) })
 	left := c.maxBytes
@@ -131,29 +132,6 @@ func (c *Cache) prune() error {
 		}
 	}
 	return nil
-}
-
-// list returns the entries, and removes drafts that were left behind. What else
-// is in the directory is not ours.
-func (c *Cache) list() (entries []stored, err error) {
-	names, err := os.ReadDir(c.dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, d := range names {
-		path := filepath.Join(c.dir, d.Name())
-		info, err := d.Info()
-		switch _, bad := hex.DecodeString(d.Name()); {
-		case err != nil || !d.IsDir(): // gone by now, or none of ours
-		case strings.HasPrefix(d.Name(), draftPrefix):
-			if time.Since(info.ModTime()) > draftTime {
-				_ = os.RemoveAll(path) // tried again next time
-			}
-		case bad == nil && len(d.Name()) == 2*sha256.Size:
-			entries = append(entries, stored{key: d.Name(), size: size(path), used: info.ModTime()})
-		}
-	}
-	return entries, nil
 }
 
 // size is what a directory's files hold; what vanishes meanwhile counts nothing.

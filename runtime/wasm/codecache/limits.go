@@ -1,7 +1,6 @@
 package codecache
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -24,38 +23,42 @@ type Limits struct {
 // a Go plugin of 3.3 MB takes 2 s and 60 MB.
 var DefaultLimits = Limits{Memory: 1 << 30, CPU: 30 * time.Second, Wall: time.Minute, Output: 64 << 20}
 
-func (l Limits) withDefaults() Limits {
-	d := DefaultLimits
-	return Limits{cmp.Or(l.Memory, d.Memory), cmp.Or(l.CPU, d.CPU), cmp.Or(l.Wall, d.Wall), cmp.Or(l.Output, d.Output)}
-}
-
 // niceness lets the node's other work go before a compilation.
 const niceness = 10
 
 // Confine holds the calling process to the limits from now on, and makes it
 // give way to others. A child calls it before it reads the module.
-func Confine(l Limits) error {
-	start, err := addressSpace()
+func Confine(l Limits) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("confining the process that compiles: %w", err)
+		}
+	}()
+	statm, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
-		return fmt.Errorf("confining the process that compiles: %w", err)
+		return err
+	}
+	var pages uint64 // Go reserves more than a GiB of address space at its start, and uses little of it
+	if _, err := fmt.Sscan(string(statm), &pages); err != nil {
+		return fmt.Errorf("reading /proc/self/statm: %w", err)
 	}
 	seconds := uint64((l.CPU + time.Second - 1) / time.Second)
 	for _, r := range []struct {
 		resource int
 		limit    uint64
 	}{
-		{syscall.RLIMIT_AS, start + l.Memory},
+		{syscall.RLIMIT_AS, pages*uint64(os.Getpagesize()) + l.Memory},
 		{syscall.RLIMIT_CPU, seconds},
 		{syscall.RLIMIT_FSIZE, uint64(l.Output)},
 		{syscall.RLIMIT_CORE, 0},
 	} {
 		if err := syscall.Setrlimit(r.resource, &syscall.Rlimit{Cur: r.limit, Max: r.limit}); err != nil {
-			return fmt.Errorf("confining the process that compiles: setting limit %d to %d: %w", r.resource, r.limit, err)
+			return fmt.Errorf("setting limit %d to %d: %w", r.resource, r.limit, err)
 		}
 	}
 	// The kernel ends this process before pods, if the node's memory is used up.
 	if err := os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(oomScore)), 0); err != nil {
-		return fmt.Errorf("confining the process that compiles: raising its oom_score_adj to %d: %w", oomScore, err)
+		return fmt.Errorf("raising its oom_score_adj to %d: %w", oomScore, err)
 	}
 	runtime.GOMAXPROCS(1)
 	debug.SetMemoryLimit(int64(l.Memory / 4 * 3)) // collect sooner rather than fail
@@ -72,14 +75,14 @@ func giveWay() error {
 	const offset = 20 // of what the system call returns, above niceness
 	held, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
 	if err != nil {
-		return fmt.Errorf("confining the process that compiles: reading its priority: %w", err)
+		return fmt.Errorf("reading its priority: %w", err)
 	}
 	if offset-held >= niceness {
 		return nil
 	}
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
-		return fmt.Errorf("confining the process that compiles: %w", err)
+		return err
 	}
 	for _, thread := range threads {
 		id, err := strconv.Atoi(thread.Name())
@@ -87,22 +90,8 @@ func giveWay() error {
 			err = syscall.Setpriority(syscall.PRIO_PROCESS, id, niceness)
 		}
 		if err != nil && !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("confining the process that compiles: lowering its priority: %w", err)
+			return fmt.Errorf("lowering its priority: %w", err)
 		}
 	}
 	return nil
-}
-
-// addressSpace is that of this process, in bytes. Go reserves more than a GiB
-// of it at its start, and uses little of it.
-func addressSpace() (uint64, error) {
-	b, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0, err
-	}
-	var pages uint64
-	if _, err := fmt.Sscan(string(b), &pages); err != nil {
-		return 0, fmt.Errorf("reading /proc/self/statm: %w", err)
-	}
-	return pages * uint64(os.Getpagesize()), nil
 }
