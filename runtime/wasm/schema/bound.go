@@ -26,21 +26,6 @@ const maxWork = 80_000
 // valueBytes is how long a text takes as much time as another value.
 const valueBytes = 1 << 10
 
-// bound weighs a schema. It refuses one whose references make it evaluate without a
-// sensible end: a few hundred bytes of references to references double the work thirty
-// times over. What is left takes time in proportion to weight and config.
-func bound(doc any) (weight int, err error) {
-	if deeper(doc, maxDepth) {
-		return 0, fmt.Errorf("it has more than %d objects and lists within one another", maxDepth)
-	}
-	b := bounder{root: doc, weights: map[string]int{}}
-	weight, err = b.weigh(doc, true)
-	if err == nil && weight > maxWeight {
-		err = fmt.Errorf("with all references in place it has more than %d parts", maxWeight)
-	}
-	return weight, err
-}
-
 // children yields the values of an object by their keys, and those of a list by their places.
 func children(node any) iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
@@ -89,7 +74,9 @@ func checkNumbers(node any, key string) (err error) {
 	return err
 }
 
-// bounder counts the parts of a schema with all references in place.
+// bounder counts the parts of a schema with all references in place. Without a bound, a few
+// hundred bytes of references to references double the work thirty times over; with it, a
+// schema takes time in proportion to weight and config.
 type bounder struct {
 	root    any
 	weights map[string]int // by reference; 0 while it is counted
@@ -99,23 +86,29 @@ type bounder struct {
 var other = []string{"$dynamicRef", "$recursiveRef", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$id", "id"}
 
 func (b *bounder) weigh(node any, root bool) (int, error) {
-	switch node := node.(type) {
-	case map[string]any:
-		return b.weighObject(node, root)
-	case []any:
-		weight := 1
-		for _, child := range node {
-			w, err := b.weigh(child, false)
-			if err != nil {
-				return 0, err
-			}
-			weight = min(weight+w, maxWeight+1)
-		}
-		return weight, nil
-	case json.Number:
-		return 1, checkNumber(string(node))
+	if n, ok := node.(json.Number); ok {
+		return 1, checkNumber(string(n))
 	}
-	return 1, nil
+	object, _ := node.(map[string]any)
+	for _, key := range other {
+		if _, isText := object[key].(string); isText && !(root && strings.HasSuffix(key, "id")) {
+			return 0, fmt.Errorf("%s is not supported, use $ref with a place such as #/$defs/name", key)
+		}
+	}
+	weight := 1
+	for key, child := range children(node) {
+		w, err := 0, error(nil)
+		if ref, ok := child.(string); ok && key == "$ref" {
+			w, err = b.follow(ref)
+		} else {
+			w, err = b.weigh(child, false)
+		}
+		if err != nil {
+			return 0, err
+		}
+		weight = min(weight+w, maxWeight+1)
+	}
+	return weight, nil
 }
 
 // maxNumber is how many characters a number may have, and maxExponent what its exponent
@@ -136,28 +129,6 @@ func checkNumber(n string) error {
 		return fmt.Errorf("number %.32s has more digits than are computed with", n)
 	}
 	return nil
-}
-
-func (b *bounder) weighObject(node map[string]any, root bool) (int, error) {
-	for _, key := range other {
-		if _, isText := node[key].(string); isText && !(root && strings.HasSuffix(key, "id")) {
-			return 0, fmt.Errorf("%s is not supported, use $ref with a place such as #/$defs/name", key)
-		}
-	}
-	weight := 1
-	for key, child := range node {
-		w, err := 0, error(nil)
-		if ref, ok := child.(string); ok && key == "$ref" {
-			w, err = b.follow(ref)
-		} else {
-			w, err = b.weigh(child, false)
-		}
-		if err != nil {
-			return 0, err
-		}
-		weight = min(weight+w, maxWeight+1)
-	}
-	return weight, nil
 }
 
 // follow weighs what a reference is to.

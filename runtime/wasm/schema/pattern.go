@@ -2,7 +2,6 @@ package schema
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
 	"regexp/syntax"
 	"strings"
@@ -53,22 +52,20 @@ func (p *pattern) MatchString(s string) bool {
 	return p.Regexp.MatchString(s)
 }
 
-// begin begins a Check. The function that it returns ends it: what the config's own
-// expressions took, where a schema wants expressions, is forgotten.
-func (all *patterns) begin() (end func()) {
-	known, units := maps.Clone(all.known), all.units
-	all.matched = 0
-	return func() { all.known, all.units, all.refused = known, units, nil }
-}
-
 // compile is a jsonschema.RegexpEngine.
 func (all *patterns) compile(text string) (jsonschema.Regexp, error) {
 	if p := all.known[text]; p != nil || all.refused != nil {
 		return p, all.refused // the library goes on after an error
 	}
-	units, err := unitsOf(text)
-	if err != nil {
-		return nil, err
+	units := parseCost(text)
+	if len(text) > maxPattern || units > maxPatterns {
+		units = maxPatterns + 1
+	} else {
+		parsed, err := syntax.Parse(text, syntax.Perl)
+		if err != nil {
+			return nil, err
+		}
+		units += sizeOf(parsed)
 	}
 	if all.units += units; all.units > maxPatterns {
 		all.refused = fmt.Errorf("regular expression %.60q, with those before it, comes to more than %d instructions; repeat fewer and smaller classes of characters", text, maxPatterns)
@@ -81,20 +78,6 @@ func (all *patterns) compile(text string) (jsonschema.Regexp, error) {
 	p := &pattern{re, units, all}
 	all.known[text] = p
 	return p, nil
-}
-
-// unitsOf is how many instructions a regular expression compiles to, or a few more.
-// At most maxPatterns+1 are counted.
-func unitsOf(text string) (int, error) {
-	units := parseCost(text)
-	if len(text) > maxPattern || units > maxPatterns {
-		return maxPatterns + 1, nil
-	}
-	re, err := syntax.Parse(text, syntax.Perl)
-	if err != nil {
-		return 0, err
-	}
-	return units + sizeOf(re), nil
 }
 
 // foldsCase finds the flag i of an expression.

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 
@@ -39,9 +40,16 @@ func Parse(text string) (s *Schema, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("not JSON: %w", err)
 	}
-	weight, err := bound(doc)
+	if deeper(doc, maxDepth) {
+		return nil, fmt.Errorf("it has more than %d objects and lists within one another", maxDepth)
+	}
+	b := bounder{root: doc, weights: map[string]int{}}
+	weight, err := b.weigh(doc, true)
 	if err != nil {
 		return nil, err
+	}
+	if weight > maxWeight {
+		return nil, fmt.Errorf("with all references in place it has more than %d parts", maxWeight)
 	}
 	defer recovered(&err)
 	s = &Schema{weight: weight, patterns: &patterns{known: map[string]*pattern{}}}
@@ -55,10 +63,15 @@ func Parse(text string) (s *Schema, err error) {
 	if s.patterns.refused != nil {
 		return nil, s.patterns.refused // the library quotes all of the expression before it says why
 	}
-	if err != nil {
-		return nil, oneLine(err)
+	if err == nil {
+		return s, nil
 	}
-	return s, nil
+	var invalid *jsonschema.SchemaValidationError
+	var why *jsonschema.ValidationError
+	if errors.As(err, &invalid) && errors.As(invalid.Err, &why) {
+		return nil, errors.New(summary(why))
+	}
+	return nil, err
 }
 
 // nowhere is where references to other documents lead.
@@ -88,7 +101,11 @@ func (s *Schema) Check(config []byte) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer recovered(&err)
-	defer s.patterns.begin()()
+	known, units := maps.Clone(s.patterns.known), s.patterns.units
+	s.patterns.matched = 0
+	defer func() { // what the config's own expressions took, where the schema wants expressions, is forgotten
+		s.patterns.known, s.patterns.units, s.patterns.refused = known, units, nil
+	}()
 	var invalid *jsonschema.ValidationError
 	err = s.compiled.Validate(doc)
 	if !errors.As(err, &invalid) {
@@ -128,16 +145,6 @@ func eachLeaf(e *jsonschema.ValidationError, show func(*jsonschema.ValidationErr
 }
 
 var printer = message.NewPrinter(language.English)
-
-// oneLine says what is wrong with a schema, by its place in it.
-func oneLine(err error) error {
-	var invalid *jsonschema.SchemaValidationError
-	var why *jsonschema.ValidationError
-	if errors.As(err, &invalid) && errors.As(invalid.Err, &why) {
-		return errors.New(summary(why))
-	}
-	return err
-}
 
 // recovered turns a panic of the library, which a stranger's schema may find a way
 // to, into an error.
