@@ -71,7 +71,15 @@ func (g *guest) newCall(ctx context.Context, export string, budget *plugin.Budge
 	} else {
 		c.time = ev.Time()
 		hook, m := ev.Hook(), &c.meter
-		m.allowance, m.limits, m.budget, m.tick = g.of.hooks.of(hook), &g.of.manifest.Limits, budget, hook == abi.Tick
+		m.limits, m.budget, m.tick = &g.of.manifest.Limits, budget, hook == abi.Tick
+		switch hook {
+		case abi.Tick:
+			m.allowance = g.of.hooks.tick
+		case abi.Synchronize:
+			m.allowance = g.of.hooks.synchronize
+		default:
+			m.allowance = g.of.hooks.usual
+		}
 		m.start = budget.Running() // when the guest was called, less what it waited since: without another look at the clock
 	}
 	return c
@@ -86,13 +94,6 @@ const (
 	fileFuel     = lookFuel // there is no telling how long a file takes
 )
 
-// count notes one call of a host function, and traps when there were too many.
-func (c *call) count() {
-	if c.hostCalls++; c.hostCalls > c.meter.hostCalls {
-		panic(c.tooManyCalls())
-	}
-}
-
 func (c *call) tooManyCalls() *trap {
 	most, hook := c.meter.hostCalls, c.event.Hook()
 	all := hook == abi.Tick || hook == abi.Synchronize // which go through all of a node's containers
@@ -104,11 +105,24 @@ func (c *call) tooManyCalls() *trap {
 }
 
 // charge makes the guest pay for the call of a host function that is done, and ends
-// its call if it cannot.
+// its call if it cannot. Now and then it checks the time, and takes the fuel from the guest's
+// own when some has come together.
 func (c *call) charge(ctx context.Context) {
-	cost := hostCallFuel + c.moved/bytesPerFuel + c.work
+	cost := int64(hostCallFuel + c.moved/bytesPerFuel + c.work)
 	c.moved, c.work = 0, 0
-	if err := c.meter.charge(ctx, int64(cost)); err != nil {
+	m := &c.meter
+	m.owed += cost
+	if m.unseen += cost; m.unseen >= lookFuel {
+		if err := m.check(ctx, time.Now()); err != nil {
+			panic(&stop{err})
+		}
+	}
+	if m.owed < min(owedFuel, m.fuel) || m.left == nil {
+		return
+	}
+	more, err := m.refuel(ctx, int64(m.left.Get()))
+	m.left.Set(uint64(more))
+	if err != nil {
 		panic(&stop{err})
 	}
 }

@@ -38,28 +38,47 @@ const (
 // check says what keeps a module from being a plugin whose memory ends at limit
 // pages, one line for each thing. optional are the host functions that it can do without.
 func check(m *preflight.Outline, optional []string, limit uint32) []string {
-	_, imports := checkImports(m, optional)
-	if problem := checkReactor(m); problem != "" {
-		return append([]string{problem}, imports...)
-	}
-	return append(append(imports, checkExports(m)...), checkMemory(m, limit)...)
-}
-
-// checkReactor refuses programs, whose other exports do not work before or after main.
-func checkReactor(m *preflight.Outline) string {
+	_, problems := checkImports(m, optional)
 	_, start := m.Export("_start")
 	_, initialize := m.Export(abi.ExportInitialize)
-	if !start || initialize {
-		return ""
+	if start && !initialize { // its other exports do not work before or after main
+		command := "it is a command, which runs once and ends (it exports _start and not " + abi.ExportInitialize + "); " +
+			"build it as a library: go and tinygo build -buildmode=c-shared, Rust crate-type = [\"cdylib\"], clang -mexec-model=reactor"
+		return append([]string{command}, problems...)
 	}
-	return "it is a command, which runs once and ends (it exports _start and not " + abi.ExportInitialize + "); " +
-		"build it as a library: go and tinygo build -buildmode=c-shared, Rust crate-type = [\"cdylib\"], clang -mexec-model=reactor"
+	for _, row := range abi.Exports {
+		e, ok := m.Export(row.Name)
+		got, _ := m.Signature(e.Index)
+		want := signatureOf(row.Params, row.Result)
+		switch {
+		case !ok && row.Required:
+			problems = append(problems, fmt.Sprintf("it does not export %s %s", row.Name, want))
+		case ok && e.Kind != binary.KindFunction:
+			problems = append(problems, fmt.Sprintf("its export %s is not a function", row.Name))
+		case ok && got != want:
+			problems = append(problems, fmt.Sprintf("its export %s has type %s instead of %s", row.Name, got, want))
+		}
+	}
+	if _, ok := m.Export(abi.ExportManifest); !ok && m.Manifest == nil {
+		problems = append(problems, fmt.Sprintf("it has neither a custom section %s nor the export %s", abi.ManifestSection, abi.ExportManifest))
+	}
+	return append(problems, checkMemory(m, limit)...)
 }
 
 // checkImports says what the host makes of each import, and what is wrong with them.
 func checkImports(m *preflight.Outline, optional []string) (imports []Import, problems []string) {
 	for _, want := range m.Imports {
-		i := Import{Module: want.Module, Name: want.Name, Type: typeOf(want), State: Served}
+		i := Import{Module: want.Module, Name: want.Name, State: Served}
+		switch want.Kind {
+		case binary.KindTable:
+			i.Type = "(table)"
+		case binary.KindMemory:
+			i.Type = "(memory)"
+		case binary.KindGlobal:
+			i.Type = "(global)"
+		default:
+			i.Type = want.Signature.String()
+		}
 		host, known := hostFunctions[i.Module][i.Name]
 		switch {
 		case !known && isOptional(want, optional):
@@ -88,18 +107,6 @@ func isOptional(i preflight.Import, optional []string) bool {
 	return r == "" || r == string([]byte{binary.I32}) || r == string([]byte{binary.I64})
 }
 
-func typeOf(i preflight.Import) string {
-	switch i.Kind {
-	case binary.KindTable:
-		return "(table)"
-	case binary.KindMemory:
-		return "(memory)"
-	case binary.KindGlobal:
-		return "(global)"
-	}
-	return i.Signature.String()
-}
-
 // unknownImport says that the host does not have an import. version is that of the ABI that the module was built for; nil if it
 // shows by running the module alone.
 func unknownImport(i *Import, version *int32) string {
@@ -111,27 +118,6 @@ func unknownImport(i *Import, version *int32) string {
 		problem += fmt.Sprintf("; it was built for %s %d.%d", abi.Module, abi.Major, *version&0xffff)
 	}
 	return problem + fmt.Sprintf("; this host serves %s %d.%d, a newer wasmproxy may serve it", abi.Module, abi.Major, abi.Minor)
-}
-
-func checkExports(m *preflight.Outline) []string {
-	var problems []string
-	for _, row := range abi.Exports {
-		e, ok := m.Export(row.Name)
-		got, _ := m.Signature(e.Index)
-		want := signatureOf(row.Params, row.Result)
-		switch {
-		case !ok && row.Required:
-			problems = append(problems, fmt.Sprintf("it does not export %s %s", row.Name, want))
-		case ok && e.Kind != binary.KindFunction:
-			problems = append(problems, fmt.Sprintf("its export %s is not a function", row.Name))
-		case ok && got != want:
-			problems = append(problems, fmt.Sprintf("its export %s has type %s instead of %s", row.Name, got, want))
-		}
-	}
-	if _, ok := m.Export(abi.ExportManifest); !ok && m.Manifest == nil {
-		problems = append(problems, fmt.Sprintf("it has neither a custom section %s nor the export %s", abi.ManifestSection, abi.ExportManifest))
-	}
-	return problems
 }
 
 func checkMemory(m *preflight.Outline, limit uint32) []string {

@@ -230,17 +230,15 @@ func (e *Engine) share(ctx context.Context, s settings, compiled bool, module []
 		e.shared[entry.Key] = shared
 	}
 	shared.users++
-	return codeRef{cache: shared.cache, making: shared.reading, end: func(ctx context.Context) error { return e.unshare(ctx, entry) }}, nil
-}
-
-func (e *Engine) unshare(ctx context.Context, entry *codecache.Entry) error {
-	defer entry.Release()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	shared := e.shared[entry.Key]
-	if shared.users--; shared.users > 0 {
-		return nil
+	end := func(ctx context.Context) error {
+		defer entry.Release()
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if shared.users--; shared.users > 0 {
+			return nil
+		}
+		delete(e.shared, entry.Key)
+		return shared.cache.Close(ctx)
 	}
-	delete(e.shared, entry.Key)
-	return shared.cache.Close(ctx)
+	return codeRef{cache: shared.cache, making: shared.reading, end: end}, nil
 }

@@ -3,6 +3,7 @@ package wasm
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -56,10 +57,24 @@ func (g *guest) enter(ctx context.Context, c *call, f api.Function, argument uin
 		g.of.lastSlow.Store(&seen)
 	}
 	g.broken = err != nil && (c.meter.overflowed() || strings.Contains(err.Error(), "wasm error: stack overflow"))
-	if g.trapped = err != nil; g.trapped {
-		return 0, g.blame(c.explain(ctx, err))
+	if g.trapped = err != nil; !g.trapped {
+		return g.stack[0], nil
 	}
-	return g.stack[0], nil
+	err = c.explain(ctx, err)
+	// It did not get the memory it wanted, or may not have got it: wazero refuses what is over the
+	// guest's own limit without a word.
+	limit := g.memory.limit
+	switch {
+	case g.memory.denied != nil:
+		return 0, fmt.Errorf("%w; it asked for memory: %w", err, g.memory.denied)
+	case strings.Contains(err.Error(), "out of bounds memory access") && g.stackEnded():
+		return 0, fmt.Errorf("%w; its first global, where Rust, C and TinyGo keep the stack pointer, points outside its memory: "+
+			"it seems to have used up its stack, by a recursion without end or by large variables", err)
+	case g.memory.size > limit/8*7:
+		return 0, fmt.Errorf("%w; its memory has %.4g MiB, its limit is %.4g MiB: raise %s",
+			err, mib(g.memory.size), mib(limit), g.of.memoryKey())
+	}
+	return 0, err
 }
 
 // during returns the context of a call, by which host functions find it.
@@ -67,22 +82,6 @@ func (g *guest) during(ctx context.Context, c *call) context.Context {
 	g.frame.call = c
 	g.ctx = callContext{ctx, &g.frame}
 	return &g.ctx
-}
-
-// blame adds to what a guest failed with that it did not get the memory it wanted, or may
-// not have got it: wazero refuses what is over the guest's own limit without a word.
-func (g *guest) blame(err error) error {
-	limit := g.memory.limit
-	switch {
-	case g.memory.denied != nil:
-		return fmt.Errorf("%w; it asked for memory: %w", err, g.memory.denied)
-	case strings.Contains(err.Error(), "out of bounds memory access") && g.stackEnded():
-		return fmt.Errorf("%w; its first global, where Rust, C and TinyGo keep the stack pointer, points outside its memory: "+
-			"it seems to have used up its stack, by a recursion without end or by large variables", err)
-	case g.memory.size > limit/8*7:
-		return fmt.Errorf("%w; its memory has %.4g MiB, its limit is %.4g MiB: raise %s", err, mib(g.memory.size), mib(limit), g.of.memoryKey())
-	}
-	return err
 }
 
 // stackEnded reports whether the pointer of the stack that compilers keep in memory has left
@@ -181,8 +180,18 @@ func wrap(export string, err error) error {
 // it holds a stack of many megabytes.
 func (g *guest) close() {
 	_ = g.instance.Close(context.Background()) // holds neither files nor host modules, so nothing can fail
-	g.of.release(g.image)
+	p := g.of
+	if i := g.image; i != nil {
+		p.mu.Lock()
+		// An image that no instance is reset to is not kept: a guest that begins differently each
+		// time would fill the budget of all.
+		if i.users--; i.users == 0 {
+			p.memory.give(i.bytes())
+			p.images = slices.DeleteFunc(p.images, func(kept *image) bool { return kept == i })
+		}
+		p.mu.Unlock()
+	}
 	g.memory.Free()
-	g.of.instances.Add(-1)
+	p.instances.Add(-1)
 	g.hook, g.globals = nil, nil
 }

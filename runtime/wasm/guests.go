@@ -114,21 +114,18 @@ func (p *guests) recycle(g *guest) {
 			p.ensureIdle()
 		})
 	default:
-		g.markDirty()
+		g.mu.Lock()
+		g.dirty = true
+		g.mu.Unlock()
 		p.pool.PutLast(g)
-		if p.collect(g) {
+		p.mu.Lock()
+		p.dirty = append(p.dirty, g)
+		enough := len(p.dirty) == max(1, p.spares)
+		p.mu.Unlock()
+		if enough {
 			p.resets.Go(p.clean)
 		}
 	}
-}
-
-// collect notes that an instance is to be reset, and reports whether somebody is to be
-// woken for it.
-func (p *guests) collect(g *guest) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.dirty = append(p.dirty, g)
-	return len(p.dirty) == max(1, p.spares)
 }
 
 // clean resets all that is to be reset. An instance that has been taken meanwhile was

@@ -104,7 +104,9 @@ func (f hostFunction) bind(name string) api.GoModuleFunc {
 	return func(ctx context.Context, _ api.Module, stack []uint64) {
 		at, ctx := frameOf(ctx)
 		at.name, at.row, at.stack = name, f.row, stack
-		at.count()
+		if at.hostCalls++; at.hostCalls > at.meter.hostCalls {
+			panic(at.tooManyCalls())
+		}
 		result := int64(abi.Denied)
 		if at.watch != nil {
 			result = f.watched(ctx, at)

@@ -10,6 +10,11 @@ import (
 // reset, in bytes; memory cannot shrink.
 const maxGrown = 8 << 20
 
+// block is how much memory is compared at a time. A page of WebAssembly is so many of them.
+const block = 4 << 10
+
+var zeros [block]byte
+
 // image is all that an instance can remember, as it was when it was ready for its
 // first event: memory, mutable globals and the clock. Tables and segments do not
 // change: package preflight refuses the instructions that would. Instances that
@@ -29,30 +34,6 @@ func (g *guest) view() []byte {
 	return b
 }
 
-// snapshot takes the image of an instance, which shares its memory.
-func (g *guest) snapshot() *image {
-	b := g.view()
-	i := &image{size: uint32(len(b)), clock: g.clock}
-	for at := 0; at < len(b); at += block {
-		if part := b[at:][:block]; !bytes.Equal(part, zeros[:]) {
-			i.memory = append(i.memory, make([][]byte, at/block-len(i.memory))...)
-			i.memory = append(i.memory, part)
-		}
-	}
-	for _, global := range g.globals {
-		i.globals = append(i.globals, global.Get())
-	}
-	return i
-}
-
-// equal reports whether two images are the same.
-func (i *image) equal(j *image) bool {
-	if i.size != j.size || i.clock != j.clock {
-		return false
-	}
-	return slices.Equal(i.globals, j.globals) && slices.EqualFunc(i.memory, j.memory, bytes.Equal)
-}
-
 // bytes is how much of the memory is kept.
 func (i *image) bytes() (n int64) {
 	for _, part := range i.memory {
@@ -61,24 +42,24 @@ func (i *image) bytes() (n int64) {
 	return n
 }
 
-// own gives the image memory of its own.
-func (i *image) own() {
-	all := make([]byte, 0, i.bytes())
-	for n, part := range i.memory {
-		if part != nil {
-			all = append(all, part...)
-			i.memory[n] = all[len(all)-block:]
-		}
-	}
-}
-
 // remember gives an instance the image that it will be reset to.
 func (p *guests) remember(g *guest) error {
-	own := g.snapshot()
+	b := g.view()
+	own := &image{size: uint32(len(b)), clock: g.clock, users: 1}
+	for at := 0; at < len(b); at += block {
+		if part := b[at:][:block]; !bytes.Equal(part, zeros[:]) {
+			own.memory = append(own.memory, make([][]byte, at/block-len(own.memory))...)
+			own.memory = append(own.memory, part)
+		}
+	}
+	for _, global := range g.globals {
+		own.globals = append(own.globals, global.Get())
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, i := range p.images {
-		if i.equal(own) {
+		same := i.size == own.size && i.clock == own.clock && slices.Equal(i.globals, own.globals)
+		if same && slices.EqualFunc(i.memory, own.memory, bytes.Equal) {
 			i.users++
 			g.image = i
 			return nil
@@ -87,25 +68,15 @@ func (p *guests) remember(g *guest) error {
 	if err := p.memory.take(own.bytes()); err != nil {
 		return fmt.Errorf("keeping its first state: %w", err)
 	}
-	own.own()
-	own.users = 1
+	all := make([]byte, 0, own.bytes()) // until now the image shares the instance's memory
+	for n, part := range own.memory {
+		if part != nil {
+			all = append(all, part...)
+			own.memory[n] = all[len(all)-block:]
+		}
+	}
 	p.images, g.image = append(p.images, own), own
 	return nil
-}
-
-// release takes an image from an instance that has ended. One that no instance is reset to
-// is not kept: a guest that begins differently each time would fill the budget of all.
-func (p *guests) release(i *image) {
-	if i == nil {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if i.users--; i.users > 0 {
-		return
-	}
-	p.memory.give(i.bytes())
-	p.images = slices.DeleteFunc(p.images, func(kept *image) bool { return kept == i })
 }
 
 // reusable reports whether an instance can be reset after what it did. Its memory
@@ -115,13 +86,6 @@ func (g *guest) reusable() bool {
 		return false
 	}
 	return uint64(g.instance.Memory().Size()) <= uint64(g.image.size)+maxGrown
-}
-
-// markDirty notes that an instance served a call.
-func (g *guest) markDirty() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.dirty = true
 }
 
 // reset makes an instance forget all that it did since its image was taken, but for
@@ -142,11 +106,6 @@ func (g *guest) restoreImage() {
 	}
 	g.clock = g.image.clock
 }
-
-// block is how much memory is compared at a time. A page of WebAssembly is so many of them.
-const block = 4 << 10
-
-var zeros [block]byte
 
 // restore makes memory equal to image, followed by zeros. Most blocks have not
 // changed; to compare is cheaper than to write, and takes no memory where the guest

@@ -58,21 +58,36 @@ func examine(ctx context.Context, binary []byte, o PluginOptions, e *Engine) (in
 	defer in.clean()
 	digest := sha256.Sum256(binary)
 	in = Inspection{Size: len(binary), SHA256: hex.EncodeToString(digest[:])}
-	m, err := preflight.Scan(binary)
+	m, err := preflight.Scan(binary) // which finds a part of it if it fails
 	var manifest abi.Manifest
 	var known *abi.Manifest // nil unless a custom section has it
+	var unread error
 	if m.Manifest != nil {
-		manifest, _ = parseManifest(m.Manifest) // readStatic reports what is wrong with it
+		manifest, unread = parseManifest(m.Manifest)
 		known = &manifest
 	}
-	in.outline(m, manifest.Optional)
+	in.Sections = m.Sections
+	in.Imports, _ = checkImports(m, manifest.Optional)
+	for _, export := range m.Exports {
+		in.Exports = append(in.Exports, plugin.Printable(export.Name, maxTail))
+	}
+	if m.Memory != nil {
+		in.MemoryMin, in.MemoryMax = m.Memory.Min, m.Memory.Max
+	}
 	if err != nil {
 		in.Problems = []string{err.Error()}
 		return in, nil
 	}
 	limits, _ := o.negotiate(known)
 	in.Problems = check(m, manifest.Optional, limits.limit)
-	in.readStatic(m)
+	if known != nil {
+		in.ManifestSource, in.ManifestJSON, in.Manifest = "custom section", m.Manifest, manifest
+		in.problem(unread)
+	}
+	if m.ABI != nil {
+		in.ABI = uint32(*m.ABI)
+		in.problem(checkVersion(in.ABI))
+	}
 	if len(in.Problems) == 0 && (in.ManifestSource == "" || in.ABI == 0) {
 		err = in.run(ctx, m, o, e)
 	}
@@ -111,36 +126,11 @@ func (in *Inspection) needs() uint32 {
 	return abi.Major<<16 | uint32(abi.Needs(functions, hooks))
 }
 
-// outline copies what the scan found, which is only a part if the scan failed.
-func (in *Inspection) outline(m *preflight.Outline, optional []string) {
-	in.Sections = m.Sections
-	in.Imports, _ = checkImports(m, optional)
-	for _, e := range m.Exports {
-		in.Exports = append(in.Exports, plugin.Printable(e.Name, maxTail))
-	}
-	if m.Memory != nil {
-		in.MemoryMin, in.MemoryMax = m.Memory.Min, m.Memory.Max
-	}
-}
-
 // clean makes the names of imports fit for a terminal.
 func (in *Inspection) clean() {
 	for n := range in.Imports {
 		i := &in.Imports[n]
 		i.Module, i.Name = plugin.Printable(i.Module, maxTail), plugin.Printable(i.Name, maxTail)
-	}
-}
-
-// readStatic finds out what it can without running the module.
-func (in *Inspection) readStatic(m *preflight.Outline) {
-	if m.Manifest != nil {
-		manifest, err := parseManifest(m.Manifest)
-		in.ManifestSource, in.ManifestJSON, in.Manifest = "custom section", m.Manifest, manifest
-		in.problem(err)
-	}
-	if m.ABI != nil {
-		in.ABI = uint32(*m.ABI)
-		in.problem(checkVersion(in.ABI))
 	}
 }
 
@@ -173,26 +163,18 @@ func (in *Inspection) run(ctx context.Context, m *preflight.Outline, o PluginOpt
 	defer p.Close(ctx)
 	limited, cancel := untilReady(ctx)
 	defer cancel()
-	in.problem(in.ask(limited, p))
+	g, err := p.instantiate(limited)
+	if err == nil {
+		defer g.close()
+		in.ABI, err = g.initialize(limited)
+	}
+	if err == nil && in.ManifestSource == "" {
+		in.ManifestSource = "export"
+		in.ManifestJSON, err = g.manifest(limited)
+		if err == nil {
+			in.Manifest, err = parseManifest(in.ManifestJSON)
+		}
+	}
+	in.problem(err)
 	return ctx.Err()
-}
-
-func (in *Inspection) ask(ctx context.Context, p *guests) error {
-	g, err := p.instantiate(ctx)
-	if err != nil {
-		return err
-	}
-	defer g.close()
-	if in.ABI, err = g.initialize(ctx); err != nil {
-		return err
-	}
-	if in.ManifestSource != "" {
-		return nil
-	}
-	in.ManifestSource = "export"
-	if in.ManifestJSON, err = g.manifest(ctx); err != nil {
-		return err
-	}
-	in.Manifest, err = parseManifest(in.ManifestJSON)
-	return err
 }

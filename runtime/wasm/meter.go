@@ -37,16 +37,6 @@ type allowance struct {
 // allowances are those of hooks.
 type allowances struct{ usual, synchronize, tick allowance }
 
-func (a *allowances) of(hook abi.Hook) allowance {
-	switch hook {
-	case abi.Tick:
-		return a.tick
-	case abi.Synchronize:
-		return a.synchronize
-	}
-	return a.usual
-}
-
 // What a guest may use if nobody says otherwise. A unit of fuel takes 0.3 to 6 ns where
 // it is compiled and 1 to 65 ns where it is interpreted (endless.wat and its like), so what is
 // interpreted gets less: what it may use at the most takes 0.3 s, as its slice takes a tenth of a millisecond.
@@ -138,38 +128,20 @@ func (m *meter) refuel(ctx context.Context, left int64) (int64, error) {
 // for it.
 func (m *meter) check(ctx context.Context, now time.Time) error {
 	if m.due.IsZero() {
-		m.due = m.deadline(ctx)
+		m.due = m.start.Add(m.time)
+		if end := m.budget.End(); !end.IsZero() {
+			m.due = earlier(m.due, end)
+		}
+		if end, ok := ctx.Deadline(); ok {
+			m.due = earlier(m.due, end)
+		}
 	}
 	m.seen, m.unseen = now, 0
 	if now.Before(m.due) && !plugin.Gone(ctx) {
 		return nil
 	}
-	return m.ended(ctx, now.Sub(m.start))
-}
-
-// deadline is when the first of all limits of time is reached.
-func (m *meter) deadline(ctx context.Context) time.Time {
-	due := m.start.Add(m.time)
-	if end := m.budget.End(); !end.IsZero() {
-		due = earlier(due, end)
-	}
-	if end, ok := ctx.Deadline(); ok {
-		due = earlier(due, end)
-	}
-	return due
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// ended says which limit of time was reached. If several are by the time that anybody looks,
-// the guest's own is the one that its author knows.
-func (m *meter) ended(ctx context.Context, took time.Duration) error {
-	switch {
+	took := now.Sub(m.start)
+	switch { // if several limits are reached by now, the guest's own is the one that its author knows
 	case errors.Is(ctx.Err(), context.Canceled):
 		return stopped(ctx)
 	case took >= m.time:
@@ -182,21 +154,11 @@ func (m *meter) ended(ctx context.Context, took time.Duration) error {
 	return nil // the context's own clock is a little late
 }
 
-// charge takes fuel for what the host did, and now and then checks the time. The fuel is
-// taken from the guest's own when some has come together.
-func (m *meter) charge(ctx context.Context, cost int64) error {
-	m.owed += cost
-	if m.unseen += cost; m.unseen >= lookFuel {
-		if err := m.check(ctx, time.Now()); err != nil {
-			return err
-		}
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
 	}
-	if m.owed < min(owedFuel, m.fuel) || m.left == nil {
-		return nil
-	}
-	more, err := m.refuel(ctx, int64(m.left.Get()))
-	m.left.Set(uint64(more))
-	return err
+	return a
 }
 
 // settle returns an error if a call that has ended used more fuel than it may: of what

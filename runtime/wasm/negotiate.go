@@ -50,20 +50,14 @@ func (o *PluginOptions) negotiate(m *abi.Manifest) (effectiveLimits, error) {
 	return t, nil
 }
 
-// given are the limits that the operator set for the plugin; 0 where there is none.
-func (o *PluginOptions) given() abi.Limits {
-	l := o.Set
-	l.TimeMS, l.TickTimeMS = milliseconds(o.Timeout), milliseconds(o.TickTimeout)
-	return l
-}
-
 // milliseconds rounds up.
 func milliseconds(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
 // Limits returns what a plugin may use whose manifest asks for these limits, and the most that
 // it may ask for. The error names each limit that it exceeds.
 func (o PluginOptions) Limits(asked abi.Limits) (hold, most abi.Limits, err error) {
-	given, usual := o.given(), usualLimits
+	given, usual := o.Set, usualLimits // what the operator set for the plugin, and what there is without
+	given.TimeMS, given.TickTimeMS = milliseconds(o.Timeout), milliseconds(o.TickTimeout)
 	if o.Interpret {
 		usual.Fuel, usual.TickFuel = InterpretedFuel, InterpretedFuel
 	}

@@ -105,28 +105,21 @@ func sanitize(adj *plugin.Adjustment, b []byte, limit int) string {
 	return adj.Sanitize(string(b[:min(len(b), limit+1)]), limit)
 }
 
-// end gives a stream's line to the observer.
+// end gives a stream's line to the observer, and keeps the last lines for the error that may
+// follow, but nothing of the stack trace that Go prints after its reason.
 func (c *call) end(ctx context.Context, n int) {
 	o := &c.output
 	s := &o.streams[n]
-	c.remember(s.partial)
-	c.say(ctx, streamLevels[n], s.partial)
-	s.partial = s.partial[:0]
-}
-
-// remember keeps the last lines for the error that may follow, but nothing of
-// the stack trace that Go prints after its reason.
-func (c *call) remember(line []byte) {
-	o := &c.output
-	text := sanitize(c.adj, line, maxTail)
+	text := sanitize(c.adj, s.partial, maxTail)
 	if strings.HasPrefix(text, "goroutine ") || text == "runtime stack:" {
 		o.traced = true
 	}
-	if o.traced || text == "" {
-		return
+	if !o.traced && text != "" {
+		o.tail = append(o.tail, text)
+		o.tail = o.tail[max(0, len(o.tail)-tailLines):]
 	}
-	o.tail = append(o.tail, text)
-	o.tail = o.tail[max(0, len(o.tail)-tailLines):]
+	c.say(ctx, streamLevels[n], s.partial)
+	s.partial = s.partial[:0]
 }
 
 // finish gives the rest to the observer, and how much was dropped.

@@ -50,19 +50,15 @@ func (p *Profile) NewFunctionListener(f api.FunctionDefinition) experimental.Fun
 	if f.ModuleName() == fuel.Module {
 		return nil
 	}
-	return &profiled{of: p, name: functionName(f)}
-}
-
-// functionName is what a module calls a function, or the host calls one of its own.
-func functionName(f api.FunctionDefinition) string {
-	if f.GoFunction() != nil {
-		return f.ModuleName() + "." + f.Name()
-	}
 	name := f.DebugName()
-	if name, anonymous := strings.CutPrefix(name, ".$"); anonymous {
-		return "function " + name
+	if number, anonymous := strings.CutPrefix(name, ".$"); anonymous {
+		name = "function " + number
 	}
-	return strings.TrimPrefix(name, ".")
+	name = strings.TrimPrefix(name, ".")
+	if f.GoFunction() != nil { // it is the host's
+		name = f.ModuleName() + "." + f.Name()
+	}
+	return &profiled{of: p, name: name}
 }
 
 // profiled is one function of a profile, which wazero calls as its listener.

@@ -25,18 +25,6 @@ func (c *clock) read(event int64) int64 {
 	return c.last
 }
 
-// sleep moves the clock to a time, or by a duration. A clock that would overflow
-// stays where it is.
-func (c *clock) sleep(event int64, timeout uint64, absolute bool) {
-	now := c.read(event)
-	if !absolute {
-		timeout += uint64(now)
-	}
-	if timeout <= math.MaxInt64/2 {
-		c.last = max(now, int64(timeout))
-	}
-}
-
 func clockTime(_ context.Context, f *frame) int64 {
 	switch f.i32(0) {
 	case realtime:
@@ -77,7 +65,13 @@ func poll(_ context.Context, f *frame) int64 {
 	if event[10] = first.kind(); first.kind() != clockSubscription {
 		event[8] = wasiEBADF
 	} else {
-		f.clock.sleep(f.time.UnixNano(), first.timeout(), first.absolute())
+		now, until := f.clock.read(f.time.UnixNano()), first.timeout()
+		if relative := first[40]&1 == 0; relative {
+			until += uint64(now)
+		}
+		if until <= math.MaxInt64/2 { // a clock that would overflow stays where it is
+			f.clock.last = max(now, int64(until))
+		}
 	}
 	f.putUint32(3, 1)
 	return wasiOK
@@ -93,7 +87,6 @@ const (
 
 func (s subscription) kind() byte      { return s[8] }
 func (s subscription) timeout() uint64 { return binary.LittleEndian.Uint64(s[24:]) }
-func (s subscription) absolute() bool  { return s[40]&1 != 0 }
 
 // before reports whether s ends before t. What is no clock ends at once.
 func (s subscription) before(t subscription) bool {
