@@ -3,7 +3,6 @@ package schema
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -131,7 +130,7 @@ func checkNumber(n string) error {
 	return nil
 }
 
-// follow weighs what a reference is to.
+// follow weighs what a reference is to: a JSON pointer (RFC 6901) in a fragment.
 func (b *bounder) follow(ref string) (int, error) {
 	if weight, seen := b.weights[ref]; seen {
 		if weight == 0 {
@@ -139,22 +138,10 @@ func (b *bounder) follow(ref string) (int, error) {
 		}
 		return weight, nil
 	}
-	target, err := b.resolve(ref)
-	if err != nil {
-		return 0, fmt.Errorf("$ref %q: %w", ref, err)
-	}
-	b.weights[ref] = 0
-	weight, err := b.weigh(target, ref == "#")
-	b.weights[ref] = weight
-	return weight, err
-}
-
-// resolve finds what a JSON pointer in a fragment names.
-func (b *bounder) resolve(ref string) (any, error) {
 	pointer, ok := strings.CutPrefix(ref, "#")
 	sound := pointer == "" || pointer[0] == '/'
 	if !ok || !sound || strings.Contains(pointer, "%") {
-		return nil, errors.New("only references such as #/$defs/name are supported")
+		return 0, fmt.Errorf("$ref %q: only references such as #/$defs/name are supported", ref)
 	}
 	node := b.root
 	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
@@ -174,8 +161,11 @@ func (b *bounder) resolve(ref string) (any, error) {
 			ok = false
 		}
 		if !ok {
-			return nil, errors.New("there is nothing")
+			return 0, fmt.Errorf("$ref %q: there is nothing", ref)
 		}
 	}
-	return node, nil
+	b.weights[ref] = 0
+	weight, err := b.weigh(node, ref == "#")
+	b.weights[ref] = weight
+	return weight, err
 }
