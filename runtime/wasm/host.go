@@ -10,6 +10,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/binary"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/fuel"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/preflight"
 )
@@ -22,6 +23,29 @@ type hostFunction struct {
 	denied bool                                // it does nothing but answer an error
 	row    *abi.Function                       // of the ABI's table; nil of WASI's, and of what stands in for another
 	asked  bool                                // watchers of a call are told what it was asked
+}
+
+// signature is the type of a function.
+type signature = binary.Signature
+
+// signatureOf turns a row of the ABI's table into a type. 0 is no result.
+func signatureOf(params []abi.ValueType, result abi.ValueType) signature {
+	s := signature{Params: valueString(params)}
+	if result != 0 {
+		s.Results = valueString([]abi.ValueType{result})
+	}
+	return s
+}
+
+func valueString(types []abi.ValueType) string {
+	b := make([]byte, len(types))
+	for i, t := range types {
+		b[i] = binary.I32
+		if t == abi.I64 {
+			b[i] = binary.I64
+		}
+	}
+	return string(b)
 }
 
 // hostFunctions holds them by module and name.

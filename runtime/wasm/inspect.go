@@ -3,6 +3,7 @@ package wasm
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	wasmbinary "github.com/wasmproxy/wasmproxy/runtime/wasm/binary"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/preflight"
 )
 
@@ -178,3 +180,18 @@ func (in *Inspection) run(ctx context.Context, m *preflight.Outline, o PluginOpt
 	in.problem(err)
 	return ctx.Err()
 }
+
+// Embed returns the inspected module with its manifest as its first section, where the
+// manifest can be read although the module cannot be loaded. It returns the module itself if its
+// manifest is not that of a function.
+func (in *Inspection) Embed(module []byte) []byte {
+	if in.ManifestSource != "export" || len(in.ManifestJSON) == 0 {
+		return module
+	}
+	const header = len(wasmbinary.Magic)
+	section := append(sizedBytes([]byte(abi.ManifestSection)), in.ManifestJSON...)
+	return slices.Concat(module[:header], []byte{wasmbinary.CustomSection}, sizedBytes(section), module[header:])
+}
+
+// sizedBytes is b with its length before it.
+func sizedBytes(b []byte) []byte { return append(binary.AppendUvarint(nil, uint64(len(b))), b...) }
