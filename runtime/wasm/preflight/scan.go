@@ -76,8 +76,29 @@ func Scan(module []byte) (*Outline, error) {
 		return fail(0, "does not begin with \\0asm and version 1: it is not a WebAssembly module")
 	}
 	for r := binary.NewReader(module[len(binary.Magic):], len(binary.Magic)); r.Len() > 0; {
-		if err := s.readSection(&r); err != nil {
-			return s.Outline, err
+		start := r.Offset()
+		id, inner := r.Byte(), r.Sub()
+		if r.Err() != nil {
+			return fail(r.ErrOffset(), "%v", r.Err())
+		}
+		// Each but the custom ones comes at most once and in order, so that everybody reads the same module.
+		order := slices.Index(binary.Order[:], id)
+		switch {
+		case id == binary.CustomSection:
+		case order < 0:
+			return fail(start, "has a section of unknown kind %d", id)
+		case order == s.last:
+			return fail(start, "has a second %s section", sections[id].name)
+		case order < s.last:
+			return fail(start, "has its %s section after the %s section", sections[id].name, sections[binary.Order[s.last]].name)
+		default:
+			s.last = order
+			s.Sections = append(s.Sections, Section{sections[id].name, inner.Len()})
+		}
+		sections[id].read(s, &inner)
+		inner.End()
+		if inner.Err() != nil {
+			return s.Outline, &Error{Section: sections[id].name, Function: s.function, Offset: inner.ErrOffset(), Reason: inner.Err().Error()}
 		}
 	}
 	if own := len(s.functions) - s.Imported.Functions; own != s.bodies {
@@ -87,38 +108,6 @@ func Scan(module []byte) (*Outline, error) {
 		return fail(len(module), "counts %d data segments and has none", s.segments)
 	}
 	return s.Outline, nil
-}
-
-// readSection reads one section. Each but the custom ones comes at most once and in the order
-// of binary.Order, so that everybody reads the same module.
-func (s *scanner) readSection(r *binary.Reader) error {
-	start := r.Offset()
-	id, inner := r.Byte(), r.Sub()
-	if r.Err() != nil {
-		return &Error{Function: -1, Offset: r.ErrOffset(), Reason: r.Err().Error()}
-	}
-	if id != binary.CustomSection {
-		order, reason := slices.Index(binary.Order[:], id), ""
-		switch {
-		case order < 0:
-			reason = fmt.Sprintf("has a section of unknown kind %d", id)
-		case order == s.last:
-			reason = "has a second " + sections[id].name + " section"
-		case order < s.last:
-			reason = fmt.Sprintf("has its %s section after the %s section", sections[id].name, sections[binary.Order[s.last]].name)
-		}
-		if reason != "" {
-			return &Error{Function: -1, Offset: start, Reason: reason}
-		}
-		s.last = order
-		s.Sections = append(s.Sections, Section{sections[id].name, inner.Len()})
-	}
-	sections[id].read(s, &inner)
-	inner.End()
-	if inner.Err() != nil {
-		return &Error{Section: sections[id].name, Function: s.function, Offset: inner.ErrOffset(), Reason: inner.Err().Error()}
-	}
-	return nil
 }
 
 // readCustom keeps the manifest and, for wazero's stack traces, names.
