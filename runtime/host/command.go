@@ -129,10 +129,22 @@ func (r reader) service(unit string) (s service, err error) {
 		return s, err
 	}
 	s.texts = append(s.texts, units...)
-	if len(start) > 0 {
-		s.args, err = commandLine(start[len(start)-1], variables)
+	if len(start) == 0 {
+		return s, nil
 	}
-	return s, err
+	line, raw := start[len(start)-1], false
+	file := line[0].File
+	for len(line) > 0 && strings.IndexByte("@-:+!|", line[0].Byte) >= 0 { // prefixes of the program
+		raw = raw || line[0].Byte == ':'
+		line = line[1:]
+	}
+	if s.args, err = line.Words(); err != nil {
+		return s, fmt.Errorf("reading ExecStart= in %s: %w", file, err)
+	}
+	if !raw {
+		s.args = unitfile.Expand(s.args, variables)
+	}
+	return s, nil
 }
 
 // environmentFiles reads those of a unit. A variable in them wins over Environment=.
@@ -163,21 +175,4 @@ func (r reader) environmentFiles(unit string, variables map[string]unitfile.Valu
 		}
 	}
 	return all, nil
-}
-
-// commandLine returns the words of ExecStart=, with the variables in them, and without the prefixes of the program.
-func commandLine(start unitfile.Value, variables map[string]unitfile.Value) ([]unitfile.Value, error) {
-	file, raw := start[0].File, false
-	for len(start) > 0 && strings.IndexByte("@-:+!|", start[0].Byte) >= 0 {
-		raw = raw || start[0].Byte == ':'
-		start = start[1:]
-	}
-	words, err := start.Words()
-	if err != nil {
-		return nil, fmt.Errorf("reading ExecStart= in %s: %w", file, err)
-	}
-	if raw {
-		return words, nil
-	}
-	return unitfile.Expand(words, variables), nil
 }

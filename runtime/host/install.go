@@ -77,67 +77,41 @@ func (h *Host) Install(ctx context.Context, c Consent) error {
 			return err
 		}
 	}
-	p.show()
+
+	for _, dir := range p.dirs {
+		h.say("make directory %s", dir)
+	}
+	for _, change := range slices.Concat(p.own, p.kubelet) {
+		h.say("%s", change)
+	}
+	h.say("run systemctl enable --now %s %s", systemd.SocketName, systemd.ServiceName)
+	if h.Root.Live() && p.replacesProgram() {
+		h.say("run wasmproxy validate of the new program before, and systemctl restart %s at the end", systemd.ServiceName)
+	}
+	if p.bypass != "" {
+		h.say("remove %s: the bypass of an unfinished wasmproxy host uninstall", p.bypass)
+	}
+	if p.advice != "" {
+		h.say("leave kubelet's files: %s", p.advice)
+	} else if p.restarts() {
+		h.say("run systemctl restart kubelet%s", map[bool]string{false: ", and take all of this back if it does not connect to the proxy"}[c.NoRollback])
+	}
 	if yes, err := h.confirm(c); !yes || err != nil {
 		return err
 	}
-	if err := p.checkProgram(ctx); err != nil {
-		return err
-	}
-	if err := p.prepare(); err != nil {
-		return err
-	}
-	if err := h.apply(p.own); err != nil {
-		return err
-	}
-	if err := p.start(ctx); err != nil {
-		return err
-	}
-	if err := h.Root.endBypass(p.bypass); err != nil {
-		return err
-	}
-	if err := h.apply(p.kubelet); err != nil {
-		return err
-	}
-	if err := p.useEndpoint(ctx); err != nil {
-		return err
-	}
-	if err := p.renew(ctx); err != nil {
+	if err := p.carryOut(ctx); err != nil {
 		return err
 	}
 	h.say("wasmproxy is installed; wasmproxy host uninstall takes it back")
 	return nil
 }
 
-// useEndpoint has kubelet take its new endpoint, if that was asked for and is needed.
-func (p *installation) useEndpoint(ctx context.Context) error {
-	h, restart := p.host, p.consent.RestartKubelet && p.host.Root.Live()
-	switch {
-	case p.advice != "":
-		h.say("kubelet's files stay as they are: %s", p.advice)
-	case p.used:
-		h.say("kubelet uses the proxy already, so it is not restarted")
-	case restart && p.part:
-		h.say("kubelet is a part of %s, which is not restarted by this command: kubelet takes its new endpoint when you do", h.KubeletUnit())
-	case restart && p.read:
-		h.say("kubelet has started with the endpoint in its files, so it is not restarted")
-		return p.awaitKubelet(ctx)
-	case restart:
-		ctx = context.WithoutCancel(ctx) // a terminal that is closed must not leave the node without kubelet; all waits are bounded
-		err := kubeletService{h}.restart(ctx)
-		if err == nil {
-			err = p.awaitKubelet(ctx)
-		}
-		return p.rollBack(ctx, err)
-	default:
-		h.say("kubelet takes its new endpoint when it starts the next time: systemctl daemon-reload && systemctl restart kubelet")
-	}
-	return nil
-}
-
-// prepare makes directories, and records all changes before the first one.
-func (p *installation) prepare() error {
+// carryOut carries out the plan. All changes are recorded before the first one.
+func (p *installation) carryOut(ctx context.Context) error {
 	h := p.host
+	if err := p.checkProgram(ctx); err != nil {
+		return err
+	}
 	if err := h.begin("directories"); err != nil {
 		return err
 	}
@@ -158,29 +132,79 @@ func (p *installation) prepare() error {
 	if err != nil {
 		return err
 	}
-	return h.Root.write(RecordFile, append(text, '\n'), 0o600)
+	if err := h.Root.write(RecordFile, append(text, '\n'), 0o600); err != nil {
+		return err
+	}
+
+	if err := h.apply(p.own); err != nil {
+		return err
+	}
+	if err := p.start(ctx); err != nil {
+		return err
+	}
+	if err := h.Root.endBypass(p.bypass); err != nil {
+		return err
+	}
+	if err := h.apply(p.kubelet); err != nil {
+		return err
+	}
+	if err := p.useEndpoint(ctx); err != nil {
+		return err
+	}
+	return p.renew(ctx)
 }
 
-func (p *installation) show() {
+// useEndpoint has kubelet take its new endpoint, if that was asked for and is needed. After an error of kubelet's restart it
+// takes everything back: the node would be without a kubelet.
+func (p *installation) useEndpoint(ctx context.Context) error {
 	h := p.host
-	for _, dir := range p.dirs {
-		h.say("make directory %s", dir)
+	switch {
+	case p.advice != "":
+		h.say("kubelet's files stay as they are: %s", p.advice)
+		return nil
+	case p.used:
+		h.say("kubelet uses the proxy already, so it is not restarted")
+		return nil
+	case !p.consent.RestartKubelet || !h.Root.Live():
+		h.say("kubelet takes its new endpoint when it starts the next time: systemctl daemon-reload && systemctl restart kubelet")
+		return nil
+	case p.part:
+		h.say("kubelet is a part of %s, which is not restarted by this command: kubelet takes its new endpoint when you do", h.KubeletUnit())
+		return nil
+	case p.read:
+		h.say("kubelet has started with the endpoint in its files, so it is not restarted")
+		return p.awaitKubelet(ctx)
 	}
-	for _, change := range slices.Concat(p.own, p.kubelet) {
-		h.say("%s", change)
+
+	ctx = context.WithoutCancel(ctx) // a terminal that is closed must not leave the node without kubelet; all waits are bounded
+	failed := kubeletService{h}.restart(ctx)
+	if failed == nil {
+		failed = p.awaitKubelet(ctx)
 	}
-	h.say("run systemctl enable --now %s %s", systemd.SocketName, systemd.ServiceName)
-	if h.Root.Live() && p.replacesProgram() {
-		h.say("run wasmproxy validate of the new program before, and systemctl restart %s at the end", systemd.ServiceName)
+	if failed == nil || p.consent.NoRollback {
+		return failed
 	}
-	if p.bypass != "" {
-		h.say("remove %s: the bypass of an unfinished wasmproxy host uninstall", p.bypass)
+	h.say("kubelet does not use the proxy, so everything is taken back")
+	back := &removal{host: h, consent: Consent{RestartKubelet: true}}
+	due, err := back.plan(ctx)
+	if due && err == nil {
+		for _, note := range back.notes {
+			h.say("%s", note)
+		}
+		err = back.takeBack(ctx)
 	}
-	if p.advice != "" {
-		h.say("leave kubelet's files: %s", p.advice)
-	} else if p.restarts() {
-		h.say("run systemctl restart kubelet%s", map[bool]string{false: ", and take all of this back if it does not connect to the proxy"}[p.consent.NoRollback])
+	if err != nil {
+		return fmt.Errorf("%w. Taking everything back failed, too: %w. Correct this, then run wasmproxy host uninstall --restart-kubelet", failed, err)
 	}
+	digest, err := programDigest(h.Program)
+	if err == nil {
+		err = os.WriteFile(h.Root.Under(failureFile), []byte(digest+"\n"+failed.Error()+"\n"), 0o600)
+	}
+	noted := fmt.Errorf("%s keeps this program from trying again until the next boot", failureFile)
+	if err != nil {
+		noted = fmt.Errorf("noting this in %s failed, too, so the next run tries again: %w", failureFile, err)
+	}
+	return fmt.Errorf("%w. Everything was taken back: --no-rollback would keep the installation. %w", failed, noted)
 }
 
 func (p *installation) plan(ctx context.Context) error {
@@ -217,8 +241,16 @@ func (p *installation) plan(ctx context.Context) error {
 	flag, elsewhere := running.elsewhere(h.Root, k)
 	if elsewhere {
 		k.runtime = flag
-	} else if r != nil {
-		r.learn(k)
+	} else if r != nil { // another program or the operator may have written kubelet's files since the first installation
+		if !r.ours(k.runtime) {
+			r.Runtime = k.runtime
+			if k.images == "" {
+				r.Images = ""
+			}
+		}
+		if k.images != "" && !r.ours(k.images) {
+			r.Images = k.images
+		}
 	}
 	if err := p.planProxy(k, running); err != nil {
 		return err
@@ -259,7 +291,11 @@ func (p *installation) planProxy(k *kubelet, running *Running) (err error) {
 	if p.settings, err = p.planSettings(k); err != nil {
 		return err
 	}
-	p.socket = p.record.listens(p.settings.Listen)
+	p.socket = p.settings.Listen // which may have changed since the first installation
+	if p.record.Listen != "" && !SameEndpoint(p.record.Listen, p.socket) {
+		p.record.Former = append(p.record.Former, p.record.Listen)
+	}
+	p.record.Listen = p.socket
 	if err := p.record.checkFlag(running, k); err != nil {
 		return err
 	}
@@ -271,45 +307,48 @@ func (p *installation) planProxy(k *kubelet, running *Running) (err error) {
 	if err := p.planUnits(); err != nil {
 		return err
 	}
+
 	dirs := []string{recordDir, p.settings.PluginDir}
 	for _, c := range p.own {
 		dirs = append(dirs, filepath.Dir(c.path))
 	}
-	p.dirs = p.host.Root.missing(dirs...)
+	for _, dir := range dirs {
+		var missing []string // from the inner one
+		for ; dir != "/"; dir = filepath.Dir(dir) {
+			if !p.host.Root.has(dir) && !slices.Contains(p.dirs, dir) {
+				missing = append(missing, dir)
+			}
+		}
+		slices.Reverse(missing)
+		p.dirs = append(p.dirs, missing...)
+	}
 	return nil
 }
 
-// pointKubelet plans the proxy's endpoint for kubelet's files, or what the operator has to do instead.
-func (p *installation) pointKubelet(k *kubelet) (err error) {
-	backend := p.host.Backend
-	now, named := k.endpoint(runtimeKey)
-	switch {
-	case k.manager != nil && named && SameEndpoint(now, p.socket):
-		units := kubeletUnit
-		if k.manager.inUnit {
-			units = k.manager.unitNames()
-		}
-		p.advice = fmt.Sprintf("they have the proxy's endpoint; kubelet takes it when you restart %s, unless it has started since", units)
-		return nil
-	case k.manager != nil && backend == "":
-		return fmt.Errorf("kubelet's files are written by %s, so that to change them is in vain: first run wasmproxy host install --backend %s, which leaves them as they are; then %s", k.manager.name, k.runtime, k.manager.tell(p.socket))
-	case k.manager != nil:
-		p.advice = k.manager.tell(p.socket)
-		return nil
-	case !k.named && backend != "" && k.home() == (text{}):
-		p.advice = fmt.Sprintf("no file of kubelet names an endpoint yet: give kubeadm criSocket: %s under nodeRegistration of its InitConfiguration and JoinConfiguration", p.socket)
-		return nil
-	}
-	p.kubelet, err = p.host.reader(nil).pointAt(k, p.record)
-	return err
-}
-
-// planSettings returns those that the proxy will have, and plans their file if there is none. It
-// begins a record if there is none.
+// planSettings returns those that the proxy will have, and plans their file if there is none: the proxy has to call the
+// runtime that kubelet calls. It begins a record if there is none.
 func (p *installation) planSettings(k *kubelet) (*config.Config, error) {
 	if p.host.Root.has(SettingsFile) {
-		return p.checkSettings(k)
+		c, err := config.With(map[string]string{config.FileFlag: p.host.Root.Under(SettingsFile)})
+		if err != nil {
+			return nil, err
+		}
+		if c.Mode == config.ModeDocker {
+			return nil, fmt.Errorf("mode in %s is docker, and this command changes kubelet's CRI endpoint only: start %s, and set --docker-endpoint of kubelet yourself", SettingsFile, systemd.ServiceName)
+		}
+		runtime := k.runtime
+		if SameEndpoint(runtime, c.Listen) || p.record != nil && p.record.ours(runtime) { // installed before, or by hand
+			runtime = c.Backend
+		}
+		if !SameEndpoint(runtime, c.Backend) {
+			return nil, fmt.Errorf("kubelet's endpoint is %s, and backend in %s is %s: set backend to the runtime that kubelet is to have", runtime, SettingsFile, c.Backend)
+		}
+		if p.record == nil {
+			p.record = &record{Version: recordVersion, Runtime: runtime, Images: c.ImageEndpoint}
+		}
+		return c, nil
 	}
+
 	if p.record == nil {
 		p.record = &record{Version: recordVersion, Runtime: k.runtime, Images: k.images}
 	}
@@ -326,28 +365,6 @@ func (p *installation) planSettings(k *kubelet) (*config.Config, error) {
 	}
 	p.own = append(p.own, change{path: SettingsFile, after: []byte(text), mode: 0o644})
 	return config.With(map[string]string{"listen": listen, "backend": p.record.Runtime, "image-endpoint": p.record.Images})
-}
-
-// checkSettings requires that the proxy calls the runtime that kubelet calls.
-func (p *installation) checkSettings(k *kubelet) (*config.Config, error) {
-	c, err := config.With(map[string]string{config.FileFlag: p.host.Root.Under(SettingsFile)})
-	if err != nil {
-		return nil, err
-	}
-	if c.Mode == config.ModeDocker {
-		return nil, fmt.Errorf("mode in %s is docker, and this command changes kubelet's CRI endpoint only: start %s, and set --docker-endpoint of kubelet yourself", SettingsFile, systemd.ServiceName)
-	}
-	runtime := k.runtime
-	if SameEndpoint(runtime, c.Listen) || p.record != nil && p.record.ours(runtime) { // installed before, or by hand
-		runtime = c.Backend
-	}
-	if !SameEndpoint(runtime, c.Backend) {
-		return nil, fmt.Errorf("kubelet's endpoint is %s, and backend in %s is %s: set backend to the runtime that kubelet is to have", runtime, SettingsFile, c.Backend)
-	}
-	if p.record == nil {
-		p.record = &record{Version: recordVersion, Runtime: runtime, Images: c.ImageEndpoint}
-	}
-	return c, nil
 }
 
 // listenFor returns the proxy's endpoint in front of a runtime.

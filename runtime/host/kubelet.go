@@ -92,8 +92,22 @@ func (r reader) kubelet() (*kubelet, error) {
 	case len(s.args) > 0 && filepath.Base(s.args[0].String()) == "kubelet", slices.ContainsFunc(s.args, isKubelets):
 		s.args = s.args[1:]
 		k.config = ""
-	default:
-		s, err = r.knownFlags(s.texts)
+	default: // nothing tells which of the flags of these files are kubelet's
+		units := s.texts
+		s = service{}
+		for _, path := range flagFiles {
+			t, has, err := r.text(path, false)
+			if err != nil {
+				return nil, err
+			}
+			if has && !slices.ContainsFunc(units, func(u text) bool { return u.path == path }) {
+				s.texts = append(s.texts, t)
+			}
+		}
+		s.texts = append(s.texts, units...)
+		for _, t := range s.texts {
+			s.args = append(s.args, slices.Concat(t.words()...)...)
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -112,26 +126,6 @@ func (r reader) kubelet() (*kubelet, error) {
 		k.images = ""
 	}
 	return k, nil
-}
-
-// knownFlags takes all flags of the files that usually have them, where nothing tells which of them are kubelet's.
-func (r reader) knownFlags(units []text) (s service, err error) {
-	for _, path := range flagFiles {
-		t, has, err := r.text(path, false)
-		if err != nil {
-			return s, err
-		}
-		if has && !slices.ContainsFunc(units, func(u text) bool { return u.path == path }) {
-			s.texts = append(s.texts, t)
-		}
-	}
-	s.texts = append(s.texts, units...)
-	for _, t := range s.texts {
-		for _, words := range t.words() {
-			s.args = append(s.args, words...)
-		}
-	}
-	return s, nil
 }
 
 // configurations reads what the flags name: --config, and over it --config-dir.
@@ -194,37 +188,68 @@ func (k *kubelet) lastWith(of key) (last *text) {
 	return last
 }
 
-// pointAt returns the changes that give kubelet's files the proxy's endpoint. They are read again, as kubelet and systemd
-// read them: what would not come out as it should is an error.
-func (r reader) pointAt(k *kubelet, by *record) (changed []change, err error) {
-	other := func(value string) bool { return value != "" && !SameEndpoint(value, by.Listen) }
+// pointKubelet plans the proxy's endpoint for kubelet's files, or what the operator has to do instead.
+func (p *installation) pointKubelet(k *kubelet) error {
+	backend := p.host.Backend
+	now, named := k.endpoint(runtimeKey)
+	switch {
+	case k.manager != nil && named && SameEndpoint(now, p.socket):
+		units := kubeletUnit
+		if k.manager.inUnit {
+			units = k.manager.unitNames()
+		}
+		p.advice = fmt.Sprintf("they have the proxy's endpoint; kubelet takes it when you restart %s, unless it has started since", units)
+		return nil
+	case k.manager != nil && backend == "":
+		return fmt.Errorf("kubelet's files are written by %s, so that to change them is in vain: first run wasmproxy host install --backend %s, which leaves them as they are; then %s", k.manager.name, k.runtime, k.manager.tell(p.socket))
+	case k.manager != nil:
+		p.advice = k.manager.tell(p.socket)
+		return nil
+	case !k.named && backend != "" && k.home() == (text{}):
+		p.advice = fmt.Sprintf("no file of kubelet names an endpoint yet: give kubeadm criSocket: %s under nodeRegistration of its InitConfiguration and JoinConfiguration", p.socket)
+		return nil
+	}
+
+	other := func(value string) bool { return value != "" && !SameEndpoint(value, p.socket) }
 	edited := map[string]string{}
+	var paths []string // that have flags or keys of kubelet
 	for _, t := range k.texts {
 		if !t.yaml && !k.flagged(t.path) {
 			continue
 		}
-		after := t.set(runtimeKey, by.Listen, other).set(imageKey, by.Listen, other)
+		paths = append(paths, t.path)
+		after := t.set(runtimeKey, p.socket, other).set(imageKey, p.socket, other)
 		switch {
 		case k.named || t != k.home():
 		case len(after.find(runtimeKey)) > 0: // and is empty
-			after = after.set(runtimeKey, by.Listen, func(string) bool { return true })
+			after = after.set(runtimeKey, p.socket, func(string) bool { return true })
 		default:
-			after = after.add(runtimeKey, by.Listen)
+			after = after.add(runtimeKey, p.socket)
 		}
 		if err := after.check(t); err != nil {
-			return nil, err
+			return err
 		}
 		if after == t {
 			continue
 		}
 		edited[t.path] = after.content
-		ours := slices.ContainsFunc(append(t.values(runtimeKey), t.values(imageKey)...), by.ours)
-		changed = append(changed, change{path: t.path, before: []byte(t.content), after: []byte(after.content), kubelet: true, ours: ours})
+		ours := slices.ContainsFunc(append(t.values(runtimeKey), t.values(imageKey)...), p.record.ours)
+		p.kubelet = append(p.kubelet, change{path: t.path, before: []byte(t.content), after: []byte(after.content), kubelet: true, ours: ours})
 	}
 	if !k.named && k.home() == (text{}) {
-		return nil, fmt.Errorf("no flag and no file of kubelet has an endpoint, and there is no configuration %s to add it to; name it with --kubelet-config, or the runtime with --backend", k.config)
+		return fmt.Errorf("no flag and no file of kubelet has an endpoint, and there is no configuration %s to add it to; name it with --kubelet-config, or the runtime with --backend", k.config)
 	}
-	return changed, r.checkEdited(k, edited, by.Listen)
+
+	// They are read again, as kubelet and systemd read them: kubelet must have the endpoint, and all else as before.
+	after, err := p.host.reader(edited).kubelet()
+	if err != nil {
+		return fmt.Errorf("changing kubelet's endpoint: %w", err)
+	}
+	images := cmp.Or(after.images, p.socket)
+	if !SameEndpoint(after.runtime, p.socket) || !SameEndpoint(images, p.socket) || !slices.Equal(k.others(), after.others()) {
+		return fmt.Errorf("changing kubelet's endpoint in %s: it is written in a form that this command cannot change; change it to %s by hand", strings.Join(paths, " and "), p.socket)
+	}
+	return nil
 }
 
 // home returns the configuration that gets an endpoint where kubelet has its default.
@@ -236,25 +261,6 @@ func (k *kubelet) home() text {
 		return k.texts[i]
 	}
 	return text{}
-}
-
-// checkEdited requires that kubelet has the endpoint once its files are as planned, and all else as before.
-func (r reader) checkEdited(k *kubelet, edited map[string]string, endpoint string) error {
-	after, err := reader{r.root, r.config, edited}.kubelet()
-	if err != nil {
-		return fmt.Errorf("changing kubelet's endpoint: %w", err)
-	}
-	images := cmp.Or(after.images, endpoint)
-	if !SameEndpoint(after.runtime, endpoint) || !SameEndpoint(images, endpoint) || !slices.Equal(k.others(), after.others()) {
-		var paths []string
-		for _, t := range k.texts {
-			if t.yaml || k.flagged(t.path) {
-				paths = append(paths, t.path)
-			}
-		}
-		return fmt.Errorf("changing kubelet's endpoint in %s: it is written in a form that this command cannot change; change it to %s by hand", strings.Join(paths, " and "), endpoint)
-	}
-	return nil
 }
 
 // others returns the command line's flags, with the endpoints left out of those that have them.

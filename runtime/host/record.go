@@ -60,29 +60,6 @@ func (r *record) ours(value string) bool {
 	return value != "" && (same(r.Listen) || slices.ContainsFunc(r.Former, same))
 }
 
-// listens takes and returns the proxy's endpoint, which the settings may have changed.
-func (r *record) listens(listen string) string {
-	if r.Listen != "" && !SameEndpoint(r.Listen, listen) {
-		r.Former = append(r.Former, r.Listen)
-	}
-	r.Listen = listen
-	return listen
-}
-
-// learn takes kubelet's endpoints from its files, where they are not the proxy's: another
-// program or the operator may have written them since the first installation.
-func (r *record) learn(k *kubelet) {
-	if !r.ours(k.runtime) {
-		r.Runtime = k.runtime
-		if k.images == "" {
-			r.Images = ""
-		}
-	}
-	if k.images != "" && !r.ours(k.images) {
-		r.Images = k.images
-	}
-}
-
 // note adds planned changes. The copy from before the first installation stays, unless another program has written a file
 // of kubelet again since, without the proxy's endpoint: then that is the copy.
 func (r *record) note(dirs []string, changes []change) {

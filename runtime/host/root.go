@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	securejoin "github.com/cyphar/filepath-securejoin"
 	"golang.org/x/sys/unix"
@@ -66,22 +65,6 @@ func (r Root) remove(path string) error {
 		return fmt.Errorf("removing %s: %w", path, err)
 	}
 	return nil
-}
-
-// missing returns those of the directories, and of the ones above them, that the host does
-// not have, from the outer ones.
-func (r Root) missing(dirs ...string) (all []string) {
-	for _, dir := range dirs {
-		var chain []string
-		for ; dir != "/"; dir = filepath.Dir(dir) {
-			if !r.has(dir) && !slices.Contains(all, dir) {
-				chain = append(chain, dir)
-			}
-		}
-		slices.Reverse(chain)
-		all = append(all, chain...)
-	}
-	return all
 }
 
 // checkWritable requires that each of these directories can be made and each file be written, before anything is

@@ -27,8 +27,16 @@ func (h *Host) RunningKubelet(ctx context.Context) *Running {
 	s, proc := h.systemctl(), h.Root.proc()
 	main := s.mainProcess(ctx, kubeletUnit)
 	if proc.file(main, "comm") != "kubelet\n" {
-		if process := proc.named("kubelet"); process > 0 {
-			main = process
+		names, _ := filepath.Glob(filepath.Join(string(proc), "[0-9]*/comm"))
+		var all []int
+		for _, file := range names {
+			process, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			if proc.file(process, "comm") == "kubelet\n" && proc.isHosts(process) {
+				all = append(all, process)
+			}
+		}
+		if len(all) > 0 {
+			main = slices.Min(all) // the first one that started
 		}
 	}
 	if main > 0 {
@@ -54,22 +62,6 @@ func (h *Host) KubeletUnit() string {
 		return m.units[slices.IndexFunc(m.units, h.Root.hasUnit)]
 	}
 	return ""
-}
-
-// named returns the first process of root that has this name, and the namespaces of the host.
-func (p proc) named(name string) int {
-	names, _ := filepath.Glob(filepath.Join(string(p), "[0-9]*/comm"))
-	var all []int
-	for _, file := range names {
-		process, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if p.file(process, "comm") == name+"\n" && p.isHosts(process) {
-			all = append(all, process)
-		}
-	}
-	if len(all) == 0 {
-		return 0
-	}
-	return slices.Min(all)
 }
 
 // isHosts reports whether a process belongs to root, has the host's process ids, and sees its files. Some hosts have a

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -78,35 +77,6 @@ func (p *installation) awaitKubelet(ctx context.Context) error {
 		return err
 	}
 	return fmt.Errorf("kubelet has its endpoint in its files, and does not use the proxy at %s: %w; %s. See journalctl -u kubelet. If it runs, see systemctl cat kubelet for another endpoint or configuration (--kubelet-config names that); systemd may also have its former unit until systemctl daemon-reload && systemctl restart kubelet", p.socket, err, kubelet.state(ctx))
-}
-
-// rollBack takes everything back after an error of kubelet's restart: the node would be without a kubelet.
-func (p *installation) rollBack(ctx context.Context, failed error) error {
-	h := p.host
-	if failed == nil || p.consent.NoRollback || ctx.Err() != nil {
-		return failed
-	}
-	h.say("kubelet does not use the proxy, so everything is taken back")
-	back := &removal{host: h, consent: Consent{RestartKubelet: true}}
-	due, err := back.plan(ctx)
-	if due && err == nil {
-		for _, note := range back.notes {
-			h.say("%s", note)
-		}
-		err = back.takeBack(ctx)
-	}
-	if err != nil {
-		return fmt.Errorf("%w. Taking everything back failed, too: %w. Correct this, then run wasmproxy host uninstall --restart-kubelet", failed, err)
-	}
-	digest, err := programDigest(h.Program)
-	if err == nil {
-		err = os.WriteFile(h.Root.Under(failureFile), []byte(digest+"\n"+failed.Error()+"\n"), 0o600)
-	}
-	noted := fmt.Errorf("%s keeps this program from trying again until the next boot", failureFile)
-	if err != nil {
-		noted = fmt.Errorf("noting this in %s failed, too, so the next run tries again: %w", failureFile, err)
-	}
-	return fmt.Errorf("%w. Everything was taken back: --no-rollback would keep the installation. %w", failed, noted)
 }
 
 // leaveKubelet returns when kubelet does not use the proxy any more. A kubelet that was restarted also has to serve.

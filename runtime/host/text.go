@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -49,17 +50,42 @@ func (t text) values(k key) (all []string) {
 
 // find returns the places of the key's values, which may be empty. Those in a form that cannot be edited are left out.
 func (t text) find(k key) (all []place) {
-	if t.yaml {
-		return t.findKey(k.field)
-	}
-	for _, words := range t.words() {
-		for _, f := range flagsIn(words) {
-			if from, to, ok := span(f.value); ok && f.name == k.flag {
-				all = append(all, place{from, to, f.value.String()})
+	if !t.yaml {
+		for _, words := range t.words() {
+			for _, f := range flagsIn(words) {
+				if from, to, ok := span(f.value); ok && f.name == k.flag {
+					all = append(all, place{from, to, f.value.String()})
+				}
 			}
 		}
+		return all
 	}
-	return all
+
+	// The key is at the top of the configuration. Which of the places that look so it is, and whether it can be edited there,
+	// its decoder tells: with another value in that place, the key has that value.
+	looks := regexp.MustCompile(`(?m)(?:^|[\s{,])["']?` + k.field + `["']?[ \t]*:[ \t]*("[^"\n]*"|'[^'\n]*'|[^\s,}#]*)`)
+	value, _ := t.has(k)
+	for _, at := range looks.FindAllStringSubmatchIndex(t.content, -1) {
+		p := place{from: at[2], to: at[3], value: value}
+		if p.from == p.to {
+			p.from = strings.LastIndexByte(t.content[:p.to], ':') + 1
+			p.to = p.from
+		}
+		probe := t
+		probe.content = t.content[:p.from] + ` "\u0000"` + t.content[p.to:]
+		if got, _ := probe.has(k); got == "\x00" {
+			return []place{p}
+		}
+	}
+	return nil
+}
+
+// has reports whether a configuration has the key, and its value.
+func (t text) has(k key) (value string, has bool) {
+	all, _ := t.decode() // which was checked when it was read
+	is, has := all[k.field]
+	value, _ = is.(string)
+	return value, has
 }
 
 // words returns the words of each value that may hold flags, as systemd splits it.
@@ -119,6 +145,27 @@ func (t text) set(k key, value string, old func(string) bool) text {
 		}
 		t.content = t.content[:p.from] + put + t.content[p.to:]
 	}
+	return t
+}
+
+// add writes a key into a configuration that does not have it: as the first one of JSON, and at the end of YAML.
+func (t text) add(k key, value string) text {
+	if t.flow() {
+		before, after, _ := strings.Cut(t.content, "{")
+		space := after[:len(after)-len(strings.TrimLeft(after, " \t\r\n"))]
+		comma := ","
+		if strings.HasPrefix(strings.TrimSpace(after), "}") {
+			comma, space = "", ""
+		} else if space == "" {
+			comma = ", "
+		}
+		t.content = before + "{" + space + `"` + k.field + `": "` + value + `"` + comma + after
+		return t
+	}
+	if t.content != "" && !strings.HasSuffix(t.content, "\n") {
+		t.content += "\n"
+	}
+	t.content += k.field + ": " + value + "\n"
 	return t
 }
 

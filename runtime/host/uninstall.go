@@ -47,7 +47,26 @@ func (h *Host) Uninstall(ctx context.Context, c Consent) error {
 	if due, err := p.plan(ctx); !due || err != nil {
 		return err
 	}
-	p.show()
+
+	if h.Root.Live() {
+		h.say("turn the bypass on, which undoes the values that plugins have set")
+	}
+	for _, change := range p.kubelet {
+		h.say("%s", change)
+	}
+	if p.consent.RestartKubelet && h.Root.Live() {
+		h.say("run systemctl restart kubelet, if it is active")
+	}
+	h.say("run systemctl disable --now of the units")
+	if file := p.settings.NodeFeatures; file != "" {
+		h.say("remove %s, and with it the node's labels", file)
+	}
+	for _, change := range p.own {
+		h.say("%s", change)
+	}
+	for _, note := range p.notes {
+		h.say("%s", note)
+	}
 	if yes, err := h.confirm(c); !yes || err != nil {
 		return err
 	}
@@ -85,8 +104,23 @@ func (p *removal) takeBack(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := p.removeMade(); err != nil {
+
+	// Then the files that uninstalling and the proxy have made by its settings.
+	for _, dir := range []string{p.settings.DataDir, config.Default().DataDir} { // the proxy keeps its last good settings in both
+		if dir == "" {
+			continue
+		}
+		if err := errors.Join(lastgood.Remove(h.Root.Under(dir)), probation.Remove(h.Root.Under(dir))); err != nil {
+			return err
+		}
+	}
+	if err := h.Root.endBypass(p.settings.BypassFile); err != nil {
 		return err
+	}
+	if p.settings.NodeFeatures != "" {
+		if err := h.Root.remove(p.settings.NodeFeatures); err != nil {
+			return err
+		}
 	}
 	if err := h.begin("record"); err != nil {
 		return err
@@ -98,46 +132,6 @@ func (p *removal) takeBack(ctx context.Context) error {
 		_ = os.Remove(h.Root.Under(dir)) // unless there is something in it
 	}
 	return nil
-}
-
-// removeMade removes the files that uninstalling and the proxy have made by its settings.
-func (p *removal) removeMade() error {
-	root, c := p.host.Root, p.settings
-	for _, dir := range []string{c.DataDir, config.Default().DataDir} { // the proxy keeps its last good settings in both
-		if dir == "" {
-			continue
-		}
-		if err := errors.Join(lastgood.Remove(root.Under(dir)), probation.Remove(root.Under(dir))); err != nil {
-			return err
-		}
-	}
-	if err := root.endBypass(c.BypassFile); err != nil || c.NodeFeatures == "" {
-		return err
-	}
-	return root.remove(c.NodeFeatures)
-}
-
-func (p *removal) show() {
-	h := p.host
-	if h.Root.Live() {
-		h.say("turn the bypass on, which undoes the values that plugins have set")
-	}
-	for _, change := range p.kubelet {
-		h.say("%s", change)
-	}
-	if p.consent.RestartKubelet && h.Root.Live() {
-		h.say("run systemctl restart kubelet, if it is active")
-	}
-	h.say("run systemctl disable --now of the units")
-	if file := p.settings.NodeFeatures; file != "" {
-		h.say("remove %s, and with it the node's labels", file)
-	}
-	for _, change := range p.own {
-		h.say("%s", change)
-	}
-	for _, note := range p.notes {
-		h.say("%s", note)
-	}
 }
 
 // plan reports whether there is something to take back.
@@ -169,7 +163,28 @@ func (p *removal) plan(ctx context.Context) (due bool, err error) {
 	if known && len(p.kubelet) > 0 && !SameEndpoint(former, now) {
 		return false, ByHand{fmt.Errorf("kubelet's endpoint before the installation was %s, and backend in %s is %s: give kubelet the endpoint of the runtime that it is to have, by hand in %s, restart kubelet, and run the command again", former, SettingsFile, now, paths(p.kubelet))}
 	}
-	return true, p.planOwn()
+
+	for _, f := range slices.Backward(p.record.Files) {
+		if f.Kubelet {
+			continue
+		}
+		now, err := root.read(f.Path)
+		if err != nil {
+			return false, err
+		}
+		switch {
+		case now == nil:
+		case sum(now) != f.After:
+			p.notes = append(p.notes, "leave "+f.Path+": it was changed since the installation")
+		case f.Existed && len(f.Before) == 0:
+			p.notes = append(p.notes, "leave "+f.Path+": it was there before the installation")
+		case f.Existed:
+			p.own = append(p.own, change{path: f.Path, before: now, after: f.Before})
+		default:
+			p.own = append(p.own, change{path: f.Path, before: now, program: f.Path == programFile})
+		}
+	}
+	return true, nil
 }
 
 // withoutRecord is an error unless kubelet's files surely have another endpoint than the proxy's.
@@ -188,31 +203,6 @@ func (h *Host) withoutRecord(flags map[string]string) error {
 		why = err.Error()
 	}
 	return ByHand{fmt.Errorf("there is no record of an installation, %s, and %s: change kubelet's endpoint by hand", RecordFile, why)}
-}
-
-// planOwn plans the removal of the proxy's files that are as the installation left them.
-func (p *removal) planOwn() error {
-	for _, f := range slices.Backward(p.record.Files) {
-		if f.Kubelet {
-			continue
-		}
-		now, err := p.host.Root.read(f.Path)
-		if err != nil {
-			return err
-		}
-		switch {
-		case now == nil:
-		case sum(now) != f.After:
-			p.notes = append(p.notes, "leave "+f.Path+": it was changed since the installation")
-		case f.Existed && len(f.Before) == 0:
-			p.notes = append(p.notes, "leave "+f.Path+": it was there before the installation")
-		case f.Existed:
-			p.own = append(p.own, change{path: f.Path, before: now, after: f.Before})
-		default:
-			p.own = append(p.own, change{path: f.Path, before: now, program: f.Path == programFile})
-		}
-	}
-	return nil
 }
 
 // planKubelet plans the copies for the files of kubelet that are as the installation left them. No other one may have the
@@ -253,26 +243,20 @@ func (p *removal) planKubelet(ctx context.Context) error {
 	if k, err = h.reader(back).kubelet(); err != nil {
 		return err
 	}
-	left := p.record.left(k)
-	for _, c := range left {
-		h.say("%s", c)
+	var left []change // to be changed by hand
+	images := cmp.Or(p.record.Images, p.record.Runtime)
+	for _, t := range k.texts {
+		after := t.set(runtimeKey, p.record.Runtime, p.record.ours).set(imageKey, images, p.record.ours)
+		if after != t {
+			c := change{path: t.path, before: []byte(t.content), after: []byte(after.content)}
+			h.say("%s", c)
+			left = append(left, c)
+		}
 	}
 	if len(left) == 0 && !p.record.ours(k.runtime) && !p.record.ours(k.images) {
 		return nil
 	}
 	return ByHand{fmt.Errorf("kubelet's endpoint is the proxy's in %s, which is not as the installation left it, so nothing was changed: make the change that is shown by hand, restart kubelet, and run the command again", cmp.Or(paths(left), "its files"))}
-}
-
-// left returns what is to be changed by hand, where kubelet's files have the proxy's endpoint.
-func (r *record) left(k *kubelet) (all []change) {
-	images := cmp.Or(r.Images, r.Runtime)
-	for _, t := range k.texts {
-		after := t.set(runtimeKey, r.Runtime, r.ours).set(imageKey, images, r.ours)
-		if after != t {
-			all = append(all, change{path: t.path, before: []byte(t.content), after: []byte(after.content)})
-		}
-	}
-	return all
 }
 
 func paths(changes []change) string {
