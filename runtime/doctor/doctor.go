@@ -7,11 +7,14 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/wasmproxy/wasmproxy/runtime/admin"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/host"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -98,11 +101,23 @@ func Run(ctx context.Context, o Options) *Report {
 	r := &Report{Findings: []Finding{}, NotChecked: []NotChecked{}, Passed: []string{}, Facts: []Fact{}}
 	n := &node{Options: o, root: host.Root(o.Root), config: o.Settings}
 	if n.config != nil {
-		n.findKubelet(ctx)
+		h := host.Host{Root: n.root, KubeletConfig: cmp.Or(n.KubeletConfig, host.DefaultKubeletConfig), Unit: n.Unit}
+		n.process, n.kubeletUnit = h.RunningKubelet(ctx), h.KubeletUnit()
+		if named, ok := n.process.Flag("config"); ok {
+			h.KubeletConfig = named
+		}
+		n.files, n.kubeletErr = h.KubeletFiles()
+
 		n.askBackend(ctx)
-		n.askProxy(ctx)
+		n.proxyErr = errors.New("admin-socket is empty, so that the proxy cannot be asked")
+		if n.config.AdminSocket != "" {
+			ctx, cancel := context.WithTimeout(ctx, answerTime)
+			n.status, n.proxyErr = admin.Client{Socket: n.socket(n.config.AdminSocket)}.Status(ctx)
+			cancel()
+		}
 		n.loadPlugins(ctx)
 	}
+
 	for _, c := range Checks {
 		ctx, cancel := context.WithTimeout(ctx, checkTime)
 		var all []found
@@ -121,7 +136,22 @@ func Run(ctx context.Context, o Options) *Report {
 			r.Passed = append(r.Passed, c.ID)
 		}
 	}
-	r.Facts = append(r.Facts, n.facts()...)
+
+	fact := func(name, value string) { r.Facts = append(r.Facts, Fact{name, value}) }
+	if v := n.version; v != nil {
+		fact("container runtime", n.printable(v.GetRuntimeName()+" "+v.GetRuntimeVersion()))
+	}
+	if len(n.handlers) > 0 {
+		fact("runtime handlers", n.printable(strings.Join(n.handlers, " ")))
+	}
+	if driver := n.driver(); driver != "" {
+		fact("cgroup driver of the runtime", driver)
+	}
+	if n.config != nil {
+		if v, err := n.cgroupVersion(); err == nil && v > 0 {
+			fact("cgroup version", strconv.Itoa(v))
+		}
+	}
 	return r
 }
 

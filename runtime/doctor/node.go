@@ -1,20 +1,16 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"net"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/wasmproxy/wasmproxy/runtime/admin"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/docker"
 	"github.com/wasmproxy/wasmproxy/runtime/host"
@@ -48,16 +44,6 @@ type node struct {
 	pluginErr   error
 }
 
-// findKubelet finds kubelet's process and reads its files.
-func (n *node) findKubelet(ctx context.Context) {
-	h := host.Host{Root: n.root, KubeletConfig: cmp.Or(n.KubeletConfig, host.DefaultKubeletConfig), Unit: n.Unit}
-	n.process, n.kubeletUnit = h.RunningKubelet(ctx), h.KubeletUnit()
-	if named, ok := n.process.Flag("config"); ok {
-		h.KubeletConfig = named
-	}
-	n.files, n.kubeletErr = h.KubeletFiles()
-}
-
 // under returns where a file of the host is. Links in it lead to files of the host.
 func (n *node) under(path string) string {
 	if n.root.Live() { // whoever may change a link on the way is looked at, too
@@ -88,12 +74,18 @@ func (n *node) askBackend(ctx context.Context) {
 	if n.backendErr = n.answers(ctx, socket); n.backendErr != nil {
 		return
 	}
-	client, release, err := n.runtimeClient(socket)
-	if err != nil {
-		n.backendErr = err
-		return
+	var client runtimeClient
+	if n.config.Mode == config.ModeDocker {
+		client = docker.NewClient(socket, false)
+	} else {
+		conn, err := proxy.Dial(socket)
+		if err != nil {
+			n.backendErr = err
+			return
+		}
+		defer conn.Close()
+		client = runtimeapi.NewRuntimeServiceClient(conn)
 	}
-	defer release()
 	if n.version, n.backendErr = client.Version(ctx, &runtimeapi.VersionRequest{}); n.backendErr != nil {
 		return
 	}
@@ -113,17 +105,6 @@ type runtimeClient interface {
 	Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error)
 }
 
-func (n *node) runtimeClient(socket string) (client runtimeClient, release func(), err error) {
-	if n.config.Mode == config.ModeDocker {
-		return docker.NewClient(socket, false), func() {}, nil
-	}
-	conn, err := proxy.Dial(socket)
-	if err != nil {
-		return nil, nil, err
-	}
-	return runtimeapi.NewRuntimeServiceClient(conn), func() { conn.Close() }, nil
-}
-
 // answers returns why no server of the mode answers on a socket.
 func (n *node) answers(ctx context.Context, socket string) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket) // whose error names the cause
@@ -135,16 +116,6 @@ func (n *node) answers(ctx context.Context, socket string) error {
 		return docker.Answers(ctx, socket)
 	}
 	return proxy.Answers(ctx, socket)
-}
-
-func (n *node) askProxy(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
-	if n.config.AdminSocket == "" {
-		n.proxyErr = errors.New("admin-socket is empty, so that the proxy cannot be asked")
-		return
-	}
-	n.status, n.proxyErr = admin.Client{Socket: n.socket(n.config.AdminSocket)}.Status(ctx)
 }
 
 // loadPlugins loads them beside the running proxy: without its state, and with its cache.
@@ -162,24 +133,6 @@ func (n *node) loadPlugins(ctx context.Context) {
 		c.CgroupRoot = ""
 	}
 	n.pluginLines, n.pluginErr = n.Load(ctx, &c)
-}
-
-func (n *node) facts() (all []Fact) {
-	if v := n.version; v != nil {
-		all = append(all, Fact{"container runtime", n.printable(v.GetRuntimeName() + " " + v.GetRuntimeVersion())})
-	}
-	if len(n.handlers) > 0 {
-		all = append(all, Fact{"runtime handlers", n.printable(strings.Join(n.handlers, " "))})
-	}
-	if driver := n.driver(); driver != "" {
-		all = append(all, Fact{"cgroup driver of the runtime", driver})
-	}
-	if n.config != nil {
-		if v, err := n.cgroupVersion(); err == nil && v > 0 {
-			all = append(all, Fact{"cgroup version", strconv.Itoa(v)})
-		}
-	}
-	return all
 }
 
 // lines are those of an error that joins several.
