@@ -8,6 +8,7 @@ package nodefeatures
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -50,25 +51,34 @@ func Text(s *status.Status, expires time.Time) []byte {
 	f.label("cgroup.driver", s.Cgroup.Driver)
 	n := 0
 	for i := range s.Plugins.Plugins {
-		if p := &s.Plugins.Plugins[i]; p.State == status.Active {
-			if n++; n > maxPlugins {
-				f.left++
-				continue
-			}
-			f.label("plugin."+p.ID, versionOf(p))
+		p := &s.Plugins.Plugins[i]
+		if p.State != status.Active {
+			continue
 		}
+		if n++; n > maxPlugins {
+			f.left++
+			continue
+		}
+		version := "" // which its author has written
+		if p.Active != nil {
+			version = clean(p.Active.Version)
+		}
+		f.label("plugin."+p.ID, cmp.Or(version, "true"))
 	}
-	return f.text(expires)
-}
 
-// versionOf returns the version of a plugin, which its author has written, or true.
-func versionOf(p *status.Plugin) string {
-	if p.Active != nil {
-		if v := clean(p.Active.Version); v != "" {
-			return v
-		}
+	slices.Sort(f.lines)
+	var b bytes.Buffer
+	b.WriteString("# wasmproxy writes this file, which its setting node-features-file names.\n")
+	if !expires.IsZero() {
+		fmt.Fprintf(&b, "# +expiry-time=%s\n", expires.UTC().Format(time.RFC3339))
 	}
-	return "true"
+	if f.left > 0 {
+		fmt.Fprintf(&b, "# Left out, since their names cannot be in a label, or are too many: %d\n", f.left)
+	}
+	for _, line := range f.lines {
+		b.WriteString(line)
+	}
+	return b.Bytes()
 }
 
 // file is one that is being made.
@@ -99,20 +109,4 @@ var notInValue = regexp.MustCompile(`[^-A-Za-z0-9_.]+`)
 func clean(value string) string {
 	value = notInValue.ReplaceAllString(value, "-")
 	return strings.Trim(value[:min(len(value), maxValue)], "-_.")
-}
-
-func (f *file) text(expires time.Time) []byte {
-	slices.Sort(f.lines)
-	var b bytes.Buffer
-	b.WriteString("# wasmproxy writes this file, which its setting node-features-file names.\n")
-	if !expires.IsZero() {
-		fmt.Fprintf(&b, "# +expiry-time=%s\n", expires.UTC().Format(time.RFC3339))
-	}
-	if f.left > 0 {
-		fmt.Fprintf(&b, "# Left out, since their names cannot be in a label, or are too many: %d\n", f.left)
-	}
-	for _, line := range f.lines {
-		b.WriteString(line)
-	}
-	return b.Bytes()
 }

@@ -38,7 +38,11 @@ func (w *Writer) Write(s *status.Status) error {
 	if !s.Backend.Connected || s.Backend.Name == "" {
 		return nil
 	}
-	if w.written.IsZero() && starting(s) {
+	// Plugins may be loading for the first time. The file of the proxy before has them, and their labels are not to go for a moment.
+	loading := func(p status.Plugin) bool {
+		return p.State != status.Active && p.Pending != nil && p.Pending.State != "failed"
+	}
+	if w.written.IsZero() && s.Now.Sub(s.Started) < startTime && slices.ContainsFunc(s.Plugins.Plugins, loading) {
 		return nil
 	}
 	text := Text(s, time.Time{})
@@ -53,13 +57,4 @@ func (w *Writer) Write(s *status.Status) error {
 	}
 	w.text, w.written = text, s.Now
 	return nil
-}
-
-// starting reports whether plugins are being loaded for the first time. The file of the proxy before
-// has them, and their labels are not to go for a moment.
-func starting(s *status.Status) bool {
-	loading := func(p status.Plugin) bool {
-		return p.State != status.Active && p.Pending != nil && p.Pending.State != "failed"
-	}
-	return s.Now.Sub(s.Started) < startTime && slices.ContainsFunc(s.Plugins.Plugins, loading)
 }
