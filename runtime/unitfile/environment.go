@@ -10,12 +10,23 @@ type Variable struct {
 
 // Variables returns those of a file in their order. The last one of a name counts.
 func Variables(file, content string) (all []Variable) {
-	for s := (&scanner{text: Plain(file, content)}); s.line(); {
-		if name, ok := s.name(); ok {
+	s := &scanner{text: Plain(file, content)}
+	for {
+		for s.skip(isSpace) && isComment(s.text[s.at].Byte) {
+			s.skip(func(b byte) bool { return !isNewline(b) })
+		}
+		if s.at >= len(s.text) {
+			return all
+		}
+		begin := s.at
+		s.skip(func(b byte) bool { return b != '=' && !isNewline(b) })
+		name := s.text[begin:s.at].trim().String()
+		is := s.on(isNewline) // of a line without = nothing is taken
+		s.at++
+		if is {
 			all = append(all, Variable{name, s.value()})
 		}
 	}
-	return all
 }
 
 // scanner reads the format of parse_env_file of systemd.
@@ -35,24 +46,6 @@ func (s *scanner) skip(those func(byte) bool) bool {
 		s.at++
 	}
 	return s.at < len(s.text)
-}
-
-// line goes to the next line that is neither empty nor a comment.
-func (s *scanner) line() bool {
-	for s.skip(isSpace) && isComment(s.text[s.at].Byte) {
-		s.skip(func(b byte) bool { return !isNewline(b) })
-	}
-	return s.at < len(s.text)
-}
-
-// name returns the name before =, and false for a line without one, behind which it goes.
-func (s *scanner) name() (string, bool) {
-	begin := s.at
-	s.skip(func(b byte) bool { return b != '=' && !isNewline(b) })
-	name := s.text[begin:s.at].trim().String()
-	is := s.on(isNewline)
-	s.at++
-	return name, is
 }
 
 // value reads to the end of the line. Quotes count at its beginning only, and after other quotes.
