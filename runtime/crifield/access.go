@@ -66,11 +66,6 @@ func text[M any](p part[M], at func(*M) *string) access {
 	}
 }
 
-// computed is a text that is at no place of its own.
-func computed(of func(Object) string) access {
-	return access{text: func(o Object) (string, bool) { return of(o), true }}
-}
-
 func number[M any, N int | int32 | int64 | uint32](p part[M], at func(*M) *N) access {
 	return access{
 		int64: func(o Object) (int64, bool) { return int64(value(p, o, at)), true },
@@ -99,8 +94,18 @@ func optional[M any](p part[M], at func(*M) **runtimeapi.Int64Value) access {
 }
 
 func stringMap[M any](p part[M], at func(*M) *map[string]string) access {
+	entries := func(o Object) iter.Seq2[string, string] {
+		m := value(p, o, at)
+		return func(yield func(string, string) bool) {
+			for _, k := range slices.Sorted(maps.Keys(m)) {
+				if !yield(k, m[k]) {
+					return
+				}
+			}
+		}
+	}
 	return access{
-		entries: func(o Object) iter.Seq2[string, string] { return sorted(value(p, o, at)) },
+		entries: entries,
 		lookup:  func(o Object, key string) (string, bool) { v, ok := value(p, o, at)[key]; return v, ok },
 		size:    func(o Object) int { return len(value(p, o, at)) },
 		set: func(o Object, c *plugin.Change) {
@@ -113,16 +118,6 @@ func stringMap[M any](p part[M], at func(*M) *map[string]string) access {
 				(*m)[c.Key] = c.Text
 			}
 		},
-	}
-}
-
-func sorted(m map[string]string) iter.Seq2[string, string] {
-	return func(yield func(string, string) bool) {
-		for _, k := range slices.Sorted(maps.Keys(m)) {
-			if !yield(k, m[k]) {
-				return
-			}
-		}
 	}
 }
 
@@ -171,7 +166,21 @@ func set[M, E any](p part[M], at func(*M) *[]E, e element[E]) access {
 	return access{
 		list: func(o Object) ([]string, bool) { return each(value(p, o, at), e.text), true },
 		size: func(o Object) int { return len(value(p, o, at)) },
-		set:  func(o Object, c *plugin.Change) { list := at(p.make(o)); *list = e.set(*list, c) },
+		set: func(o Object, c *plugin.Change) {
+			list := at(p.make(o))
+			named := func(name string) func(E) bool { return func(v E) bool { return e.key(v) == name } }
+			if c.Op == plugin.DeleteElement {
+				*list = slices.DeleteFunc(*list, named(c.Key))
+				return
+			}
+			var none E
+			added := e.take(none, c.Text)
+			if i := slices.IndexFunc(*list, named(e.key(added))); i >= 0 { // it stays in its place
+				(*list)[i] = e.take((*list)[i], c.Text)
+			} else {
+				*list = append(*list, added)
+			}
+		},
 	}
 }
 
@@ -181,22 +190,6 @@ func each[T any](all []T, f func(T) string) []string {
 		texts[i] = f(v)
 	}
 	return texts
-}
-
-// set adds an element or removes it. One that is there already stays in its place.
-func (e element[E]) set(list []E, c *plugin.Change) []E {
-	named := func(name string) func(E) bool { return func(v E) bool { return e.key(v) == name } }
-	if c.Op == plugin.DeleteElement {
-		return slices.DeleteFunc(list, named(c.Key))
-	}
-	var none E
-	added := e.take(none, c.Text)
-	i := slices.IndexFunc(list, named(e.key(added)))
-	if i < 0 {
-		return append(list, added)
-	}
-	list[i] = e.take(list[i], c.Text)
-	return list
 }
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }

@@ -39,37 +39,32 @@ func profile(at func(*containerSecurity) **runtimeapi.SecurityProfile, older fun
 			if s == nil {
 				return "", true
 			}
-			if p := *at(s); p != nil {
-				return profileText(p), true
+			p := *at(s)
+			if p == nil {
+				return older(s), true
 			}
-			return older(s), true
+			switch p.GetProfileType() {
+			case runtimeapi.SecurityProfile_RuntimeDefault:
+				return runtimeDefault, true
+			case runtimeapi.SecurityProfile_Unconfined:
+				return unconfined, true
+			}
+			return localhostProfile + p.GetLocalhostRef(), true
 		},
-		set: func(o Object, c *plugin.Change) { *at(security.make(o)) = profileOf(c.Text) },
-	}
-}
-
-func profileText(p *runtimeapi.SecurityProfile) string {
-	switch p.GetProfileType() {
-	case runtimeapi.SecurityProfile_RuntimeDefault:
-		return runtimeDefault
-	case runtimeapi.SecurityProfile_Unconfined:
-		return unconfined
-	}
-	return localhostProfile + p.GetLocalhostRef()
-}
-
-// profileOf returns a profile that is written as plugins have it, nil for "".
-func profileOf(text string) *runtimeapi.SecurityProfile {
-	switch text {
-	case "":
-		return nil
-	case runtimeDefault:
-		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}
-	case unconfined:
-		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}
-	}
-	return &runtimeapi.SecurityProfile{
-		ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: strings.TrimPrefix(text, localhostProfile),
+		set: func(o Object, c *plugin.Change) {
+			p := &runtimeapi.SecurityProfile{}
+			switch c.Text {
+			case "":
+				p = nil
+			case runtimeDefault:
+				p.ProfileType = runtimeapi.SecurityProfile_RuntimeDefault
+			case unconfined:
+				p.ProfileType = runtimeapi.SecurityProfile_Unconfined
+			default:
+				p.ProfileType, p.LocalhostRef = runtimeapi.SecurityProfile_Localhost, strings.TrimPrefix(c.Text, localhostProfile)
+			}
+			*at(security.make(o)) = p
+		},
 	}
 }
 

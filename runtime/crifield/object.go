@@ -165,18 +165,6 @@ func (n names) value(name string) int32 {
 	return 0
 }
 
-// own returns resources that may be changed.
-func (r *Resources) own() *runtimeapi.LinuxContainerResources {
-	switch {
-	case r.Now == nil:
-		r.Now = &runtimeapi.LinuxContainerResources{}
-	case !r.Own:
-		r.Now = proto.CloneOf(r.Now)
-	}
-	r.Own = true
-	return r.Now
-}
-
 // row returns the row of a field; nil if the object has no such field.
 func (o Object) row(f abi.Field) *row {
 	var rows *[plugin.MaxField]row
@@ -194,18 +182,6 @@ func (o Object) row(f abi.Field) *row {
 		return nil
 	}
 	return &rows[f]
-}
-
-// unreported reports whether the backend left the field out: if it is zero or empty, its
-// value is not known.
-func (o Object) unreported(r *row) bool {
-	switch {
-	case o.Container != nil:
-		return o.Container.Unreported&r.part != 0
-	case o.Pod != nil:
-		return o.Pod.Unreported&r.part != 0
-	}
-	return false
 }
 
 // Int64 returns a field of type abi.Int64. The error is abi.NotFound if the object has
@@ -269,9 +245,16 @@ func (o Object) Lookup(f abi.Field, key string) (string, abi.Errno) {
 }
 
 func answer[T any](o Object, r *row, v T, ok, empty bool) (T, abi.Errno) {
+	var unreported pods.Parts // that the backend left out: if they are zero or empty, their value is not known
+	switch {
+	case o.Container != nil:
+		unreported = o.Container.Unreported
+	case o.Pod != nil:
+		unreported = o.Pod.Unreported
+	}
 	var none T
 	switch {
-	case empty && o.unreported(r):
+	case empty && unreported&r.part != 0:
 		return none, abi.Unsupported
 	case !ok:
 		return none, abi.NotFound

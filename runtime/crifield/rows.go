@@ -3,6 +3,7 @@ package crifield
 import (
 	"strings"
 
+	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -83,8 +84,18 @@ var (
 
 func resources(of func(Object) *Resources) part[runtimeapi.LinuxContainerResources] {
 	return part[runtimeapi.LinuxContainerResources]{
-		of:   func(o Object) *runtimeapi.LinuxContainerResources { return of(o).Now },
-		make: func(o Object) *runtimeapi.LinuxContainerResources { return of(o).own() },
+		of: func(o Object) *runtimeapi.LinuxContainerResources { return of(o).Now },
+		make: func(o Object) *runtimeapi.LinuxContainerResources {
+			r := of(o)
+			switch {
+			case r.Now == nil:
+				r.Now = &runtimeapi.LinuxContainerResources{}
+			case !r.Own:
+				r.Now = proto.CloneOf(r.Now)
+			}
+			r.Own = true
+			return r.Now
+		},
 	}
 }
 
@@ -95,7 +106,7 @@ var podRows = map[abi.Field]access{
 	abi.PodUID:              text(podMeta, func(m *runtimeapi.PodSandboxMetadata) *string { return &m.Uid }),
 	abi.PodAttempt:          number(podMeta, func(m *runtimeapi.PodSandboxMetadata) *uint32 { return &m.Attempt }),
 	abi.PodRuntimeHandler:   text(pod, func(p *Pod) *string { return &p.RuntimeHandler }),
-	abi.PodQoS:              computed(func(o Object) string { return qosClass(o.Pod.Parent()) }),
+	abi.PodQoS:              {text: func(o Object) (string, bool) { return qosClass(o.Pod.Parent()), true }},
 	abi.PodCgroupParent:     cgroupParent(),
 	abi.PodLabels:           stringMap(podConfig, func(c *runtimeapi.PodSandboxConfig) *map[string]string { return &c.Labels }),
 	abi.PodAnnotations:      stringMap(podConfig, func(c *runtimeapi.PodSandboxConfig) *map[string]string { return &c.Annotations }),
