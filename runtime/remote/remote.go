@@ -3,13 +3,18 @@ package remote
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
@@ -42,10 +47,53 @@ type Plugin struct {
 
 var _ plugin.Plugin = (*Plugin)(nil)
 
+// The hooks that the protocol has a method for, by what the method is sent.
+var (
+	podHooks       = abi.HookSetOf(abi.PreRunPodSandbox, abi.PostStopPodSandbox)
+	containerHooks = abi.HookSetOf(
+		abi.PreCreateContainer, abi.PreStartContainer, abi.PostStartContainer, abi.PostStopContainer, abi.PreUpdateContainerResources,
+	)
+)
+
+// Hooks returns the hooks that the protocol has a method for.
+func Hooks() abi.HookSet { return podHooks | containerHooks }
+
+// maxMessage is the largest message either way, in bytes: a request carries
+// what kubelet sent, for which the proxy has no smaller limit.
+const maxMessage = 64 << 20
+
+// window is how many bytes of one call may be under way before their reader has
+// taken them. A fixed one saves a ping per message, a tenth of a hooked call's time.
+const window = 1 << 20
+
+// connectTimeout bounds one attempt: a server that accepts and then says
+// nothing must not hold up the attempt that would reach its successor.
+const connectTimeout = 2 * time.Second
+
+// retry is how long to leave a server alone that did not answer. The jitter is
+// part of the promise that one that is back is used again within 500 ms.
+var retry = backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 350 * time.Millisecond}
+
 // New returns the hook server as a plugin. It does not wait for the server, nor
 // for its socket: both may come and go. The caller closes the plugin.
 func New(o Options) (*Plugin, error) {
-	conn, err := dial(o.Endpoint)
+	connect := func(ctx context.Context, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", o.Endpoint)
+	}
+	// The connection is made when it is first used, and again when it was lost. A call meanwhile fails at once instead of
+	// waiting. Hook servers see the authority that they always saw.
+	conn, err := grpc.NewClient("passthrough:///localhost",
+		grpc.WithContextDialer(connect),
+		grpc.WithAuthority("localhost"),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: retry, MinConnectTimeout: connectTimeout}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+		grpc.WithStaticStreamWindowSize(window),
+		grpc.WithStaticConnWindowSize(window),
+		grpc.WithDisableRetry(),
+		grpc.WithDisableServiceConfig(),
+	)
 	if err != nil {
 		return nil, fmt.Errorf("hook server %s: %w", o.Endpoint, err)
 	}
@@ -96,19 +144,52 @@ func (p *Plugin) Call(ctx context.Context, _ *plugin.Budget, ev plugin.Event, ad
 	ctx = metadata.NewOutgoingContext(ctx, metadata.MD{})
 	switch {
 	case podHooks.Has(hook):
-		sent, got := p.podRequest(ev), &pb.PodSandboxHookResponse{}
+		sent := &pb.PodSandboxHookRequest{
+			PodMeta:        podMeta(ev),
+			RuntimeHandler: text(ev, abi.Pod, abi.PodRuntimeHandler),
+			Labels:         p.entries(ev, abi.Pod, abi.PodLabels),
+			Annotations:    p.entries(ev, abi.Pod, abi.PodAnnotations),
+			CgroupParent:   text(ev, abi.Pod, abi.PodCgroupParent),
+			Overhead:       nonEmpty(p.resources(ev, abi.Pod, abi.Overhead)),
+			Resources:      nonEmpty(p.resources(ev, abi.Pod, abi.Resources)),
+		}
+		got := &pb.PodSandboxHookResponse{}
 		if err := p.invoke(ctx, hook, sent, got); err != nil {
 			return p.fault(ctx, adj, err)
 		}
-		return podChanges(adj, hook, sent, got)
+		d := differences{adj: adj, hook: hook} // without those of resources: CRI has no such field to set
+		d.entries(abi.Pod, abi.PodLabels, sent.GetLabels(), got.GetLabels())
+		d.entries(abi.Pod, abi.PodAnnotations, sent.GetAnnotations(), got.GetAnnotations())
+		d.cgroupParent(sent.GetCgroupParent(), got.GetCgroupParent())
+		return d.err
 	case containerHooks.Has(hook):
-		sent, got := p.containerRequest(ev), &pb.ContainerResourceHookResponse{}
+		sent := &pb.ContainerResourceHookRequest{
+			PodMeta: podMeta(ev),
+			ContainerMeta: &pb.ContainerMetadata{
+				Name:    text(ev, abi.Container, abi.ContainerName),
+				Attempt: uint32(number(ev, abi.Container, abi.ContainerAttempt)),
+				Id:      text(ev, abi.Container, abi.ContainerID),
+			},
+			ContainerAnnotations: p.entries(ev, abi.Container, abi.ContainerAnnotations),
+			ContainerResources:   p.resources(ev, abi.Container, abi.Resources), // always, as the incumbent: zero where CRI has none
+			PodResources:         nonEmpty(p.resources(ev, abi.Pod, abi.Resources)),
+			PodAnnotations:       p.entries(ev, abi.Pod, abi.PodAnnotations),
+			PodLabels:            p.entries(ev, abi.Pod, abi.PodLabels),
+			PodCgroupParent:      text(ev, abi.Pod, abi.PodCgroupParent),
+			ContainerEnvs:        p.entries(ev, abi.Container, abi.ContainerEnv),
+		}
+		got := &pb.ContainerResourceHookResponse{}
 		if err := p.invoke(ctx, hook, sent, got); err != nil {
 			return p.fault(ctx, adj, err)
 		}
 		return p.containerChanges(adj, hook, sent, got)
 	}
 	return fmt.Errorf("hook servers have no method for %s", hook)
+}
+
+// invoke calls the method of a hook: it has the hook's name, with "Hook" behind it.
+func (p *Plugin) invoke(ctx context.Context, hook abi.Hook, req, resp proto.Message) error {
+	return p.conn.Invoke(ctx, "/runtime.v1alpha1.RuntimeHookService/"+hook.String()+"Hook", req, resp)
 }
 
 // maxWords is how many bytes of a server's own words are kept.

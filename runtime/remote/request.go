@@ -9,40 +9,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
-	pb "github.com/wasmproxy/wasmproxy/runtime/remote/runtimehook"
 )
-
-func (p *Plugin) podRequest(ev plugin.Event) *pb.PodSandboxHookRequest {
-	return &pb.PodSandboxHookRequest{
-		PodMeta:        podMeta(ev),
-		RuntimeHandler: text(ev, abi.Pod, abi.PodRuntimeHandler),
-		Labels:         p.entries(ev, abi.Pod, abi.PodLabels),
-		Annotations:    p.entries(ev, abi.Pod, abi.PodAnnotations),
-		CgroupParent:   text(ev, abi.Pod, abi.PodCgroupParent),
-		Overhead:       nonEmpty(p.resources(ev, abi.Pod, abi.Overhead)),
-		Resources:      nonEmpty(p.resources(ev, abi.Pod, abi.Resources)),
-	}
-}
-
-// containerRequest always has container_resources, because the incumbent always
-// sends them, zero where CRI has none.
-func (p *Plugin) containerRequest(ev plugin.Event) *pb.ContainerResourceHookRequest {
-	return &pb.ContainerResourceHookRequest{
-		PodMeta: podMeta(ev),
-		ContainerMeta: &pb.ContainerMetadata{
-			Name:    text(ev, abi.Container, abi.ContainerName),
-			Attempt: uint32(number(ev, abi.Container, abi.ContainerAttempt)),
-			Id:      text(ev, abi.Container, abi.ContainerID),
-		},
-		ContainerAnnotations: p.entries(ev, abi.Container, abi.ContainerAnnotations),
-		ContainerResources:   p.resources(ev, abi.Container, abi.Resources),
-		PodResources:         nonEmpty(p.resources(ev, abi.Pod, abi.Resources)),
-		PodAnnotations:       p.entries(ev, abi.Pod, abi.PodAnnotations),
-		PodLabels:            p.entries(ev, abi.Pod, abi.PodLabels),
-		PodCgroupParent:      text(ev, abi.Pod, abi.PodCgroupParent),
-		ContainerEnvs:        p.entries(ev, abi.Container, abi.ContainerEnv),
-	}
-}
 
 func podMeta(ev plugin.Event) *runtimeapi.PodSandboxMetadata {
 	return &runtimeapi.PodSandboxMetadata{

@@ -12,16 +12,6 @@ import (
 	pb "github.com/wasmproxy/wasmproxy/runtime/remote/runtimehook"
 )
 
-// podChanges asks for what got has other than sent. The response's resources
-// count for nothing: CRI has no such field to set.
-func podChanges(adj *plugin.Adjustment, hook abi.Hook, sent *pb.PodSandboxHookRequest, got *pb.PodSandboxHookResponse) error {
-	d := differences{adj: adj, hook: hook}
-	d.entries(abi.Pod, abi.PodLabels, sent.GetLabels(), got.GetLabels())
-	d.entries(abi.Pod, abi.PodAnnotations, sent.GetAnnotations(), got.GetAnnotations())
-	d.cgroupParent(sent.GetCgroupParent(), got.GetCgroupParent())
-	return d.err
-}
-
 // containerChanges asks for what got has other than sent.
 func (p *Plugin) containerChanges(
 	adj *plugin.Adjustment, hook abi.Hook, sent *pb.ContainerResourceHookRequest, got *pb.ContainerResourceHookResponse,
