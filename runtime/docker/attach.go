@@ -51,44 +51,38 @@ func (c *call) attach() {
 	go func() {
 		defer close(done)
 		_ = request.Write(docker) // whether dockerd has it is seen by the answer
-		if caller := <-taken; caller != nil {
-			copyInput(docker, caller)
+		caller := <-taken
+		if caller == nil {
+			return
 		}
+		_, _ = io.Copy(docker, caller)
+		if half, ok := docker.(interface{ CloseWrite() error }); ok {
+			_ = half.CloseWrite()
+		}
+		// What dockerd does not take any more is read all the same: to close a connection with unread input could make its
+		// other end lose output.
+		_, _ = io.Copy(io.Discard, caller)
 	}()
 
 	res, head, err := readHead(docker, c.r)
-	switch {
-	case err != nil:
+	if err != nil {
 		refuseError(c.w, c.opts.Client.unreachable(ctx, err))
-	case !takesOver(res):
-		c.answer(io.MultiReader(head, docker))
-	default:
-		c.join(ctx, docker, res.StatusCode, head, taken)
+		return
 	}
-}
-
-// join copies the streams of the process both ways, from the head of dockerd's answer on. It takes
-// the connection over from net/http and passes it to the goroutine that copies the input.
-func (c *call) join(ctx context.Context, docker net.Conn, code int, head io.Reader, taken chan<- net.Conn) {
+	unbounded := res.ContentLength < 0 && len(res.TransferEncoding) == 0 // an answer of dockerd's HTTP server has a length or chunks
+	if res.StatusCode != http.StatusSwitchingProtocols && !unbounded {
+		c.answer(io.MultiReader(head, docker))
+		return
+	}
 	caller, _, err := c.w.Hijack()
 	if err != nil {
 		return // the caller is gone
 	}
-	c.w.code = code
+	c.w.code = res.StatusCode
 	context.AfterFunc(ctx, func() { caller.Close() }) // at the latest when the request has ended
 	taken <- caller
 	_, _ = io.Copy(caller, io.MultiReader(head, docker))
 	_ = caller.(*upgraded).CloseWrite()
-}
-
-// copyInput gives dockerd what the caller sends. What it does not take any more is read all the same:
-// to close a connection with unread input could make its other end lose output.
-func copyInput(docker net.Conn, caller io.Reader) {
-	_, _ = io.Copy(docker, caller)
-	if half, ok := docker.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite()
-	}
-	_, _ = io.Copy(io.Discard, caller)
 }
 
 // readHead reads the head of dockerd's answer, and what has come behind it. Informational ones before
@@ -109,12 +103,6 @@ func readHead(docker io.Reader, r *http.Request) (res *http.Response, all *bytes
 			return res, all, nil
 		}
 	}
-}
-
-// takesOver reports whether dockerd has taken over the connection: an answer of its HTTP server has a
-// length or chunks.
-func takesOver(res *http.Response) bool {
-	return res.StatusCode == http.StatusSwitchingProtocols || res.ContentLength < 0 && len(res.TransferEncoding) == 0
 }
 
 // answer gives the caller an answer of dockerd's HTTP server, such as an error.

@@ -120,24 +120,20 @@ func textOf(value any) ([]byte, error) {
 	case json.RawMessage:
 		return v, nil
 	case []json.RawMessage:
-		return list(v), nil
+		text := []byte("[")
+		for i, e := range v {
+			if i > 0 {
+				text = append(text, ',')
+			}
+			text = append(text, e...)
+		}
+		return append(text, ']'), nil
 	}
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(value)
 	return bytes.TrimSpace(text.Bytes()), err
-}
-
-func list(elements []json.RawMessage) []byte {
-	text := []byte("[")
-	for i, e := range elements {
-		if i > 0 {
-			text = append(text, ',')
-		}
-		text = append(text, e...)
-	}
-	return append(text, ']')
 }
 
 // within edits the object that a field has. It is made if f puts something into it.

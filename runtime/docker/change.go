@@ -3,6 +3,7 @@ package docker
 import (
 	"encoding/json"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,28 +55,40 @@ func (c *changes) container(of *container, k kind, was, is *runtimeapi.CreateCon
 	if !equal(a.GetEnvs(), b.GetEnvs()) {
 		c.environment(of, a.GetEnvs(), b.GetEnvs())
 	}
-	c.user(of, a.GetLinux().GetSecurityContext(), b.GetLinux().GetSecurityContext())
-	c.within("HostConfig", func(h *edit) { c.hostChanges(h, of, a, b) })
-}
 
-func (c *changes) hostChanges(h *edit, of *container, a, b *runtimeapi.ContainerConfig) {
-	c.created(h, &of.HostConfig.resources, a.GetLinux().GetResources(), b.GetLinux().GetResources())
-	if x := b.GetLinux().GetResources().GetOomScoreAdj(); x != a.GetLinux().GetResources().GetOomScoreAdj() {
-		h.set("OomScoreAdj", x)
+	had, has := a.GetLinux().GetSecurityContext(), b.GetLinux().GetSecurityContext()
+	before, _ := userOf(had)
+	user, ok := userOf(has)
+	changed := ok && user != before
+	inCRI := has.GetRunAsGroup() != nil || had.GetRunAsGroup() != nil
+	if _, group, named := strings.Cut(of.User, ":"); named && changed && !inCRI { // a group that is a name, for which CRI has no field
+		user, ok = user+":"+group, user != ""
 	}
-	if !equal(a.GetMounts(), b.GetMounts()) {
-		c.mounts(h, of, a.GetMounts(), b.GetMounts())
+	switch {
+	case !ok:
+		c.left = append(c.left, "run_as_group")
+	case user != before:
+		c.set("User", user)
 	}
-	if !equal(a.GetDevices(), b.GetDevices()) {
-		h.set("Devices", kept(h, elementsOf(h.value("Devices")), a.GetDevices(), b.GetDevices(), deviceOf))
-	}
-	was := a.GetLinux().GetSecurityContext().GetSupplementalGroups()
-	if is := b.GetLinux().GetSecurityContext().GetSupplementalGroups(); !slices.Equal(was, is) {
-		h.set("GroupAdd", groups(of.HostConfig.GroupAdd, is))
-	}
-	if !equal(a.GetCDIDevices(), b.GetCDIDevices()) {
-		c.left = append(c.left, "cdi_devices")
-	}
+
+	c.within("HostConfig", func(h *edit) {
+		c.created(h, &of.HostConfig.resources, a.GetLinux().GetResources(), b.GetLinux().GetResources())
+		if x := b.GetLinux().GetResources().GetOomScoreAdj(); x != a.GetLinux().GetResources().GetOomScoreAdj() {
+			h.set("OomScoreAdj", x)
+		}
+		if !equal(a.GetMounts(), b.GetMounts()) {
+			c.mounts(h, of, a.GetMounts(), b.GetMounts())
+		}
+		if !equal(a.GetDevices(), b.GetDevices()) {
+			h.set("Devices", kept(h, elementsOf(h.value("Devices")), a.GetDevices(), b.GetDevices(), deviceOf))
+		}
+		if !slices.Equal(had.GetSupplementalGroups(), has.GetSupplementalGroups()) {
+			h.set("GroupAdd", groups(of.HostConfig.GroupAdd, has.GetSupplementalGroups()))
+		}
+		if !equal(a.GetCDIDevices(), b.GetCDIDevices()) {
+			c.left = append(c.left, "cdi_devices")
+		}
+	})
 }
 
 // labels sets and deletes entries of Labels. prefix is what Docker's names of them begin with.
@@ -96,7 +109,10 @@ func (c *changes) labels(prefix string, was, is map[string]string) {
 
 func (c *changes) parent(of *container, was, is *runtimeapi.PodSandboxConfig) {
 	if parent := is.GetLinux().GetCgroupParent(); parent != was.GetLinux().GetCgroupParent() {
-		c.within("HostConfig", func(h *edit) { h.set("CgroupParent", dockerParent(parent, of.HostConfig.CgroupParent)) })
+		if strings.HasSuffix(parent, ".slice") && !strings.Contains(of.HostConfig.CgroupParent, "/") { // the form that Docker had
+			parent = path.Base(parent)
+		}
+		c.within("HostConfig", func(h *edit) { h.set("CgroupParent", parent) })
 	}
 }
 
@@ -113,23 +129,6 @@ func (c *changes) environment(of *container, was, is []*runtimeapi.KeyValue) {
 	}
 	line := func(kv *runtimeapi.KeyValue) any { return kv.GetKey() + "=" + string(kv.GetValue()) }
 	c.set("Env", append(bare, kept(&c.edit, texts, was, is, line)...))
-}
-
-// user keeps a group that is a name, for which CRI has no field.
-func (c *changes) user(of *container, was, is *runtimeapi.LinuxContainerSecurityContext) {
-	before, _ := userOf(was)
-	user, ok := userOf(is)
-	changed := ok && user != before
-	inCRI := is.GetRunAsGroup() != nil || was.GetRunAsGroup() != nil
-	if _, group, named := strings.Cut(of.User, ":"); named && changed && !inCRI {
-		user, ok = user+":"+group, user != ""
-	}
-	switch {
-	case !ok:
-		c.left = append(c.left, "run_as_group")
-	case user != before:
-		c.set("User", user)
-	}
 }
 
 // groups keeps groups that are names.

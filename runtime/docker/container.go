@@ -1,8 +1,6 @@
 package docker
 
 import (
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -18,7 +16,7 @@ func containerConfig(name string, c *container, k kind) *runtimeapi.ContainerCon
 	config := &runtimeapi.ContainerConfig{
 		Metadata: &runtimeapi.ContainerMetadata{Name: n.container, Attempt: n.attempt},
 		Image:    imageOf(c.Image),
-		Command:  c.Entrypoint, Args: c.Cmd, WorkingDir: c.WorkingDir, Envs: environment(c.Env), Labels: labels, Annotations: annotations,
+		Command:  c.Entrypoint, Args: c.Cmd, WorkingDir: c.WorkingDir, Labels: labels, Annotations: annotations,
 		LogPath: c.Labels[logPathLabel], Stdin: c.OpenStdin, StdinOnce: c.StdinOnce, Tty: c.Tty,
 		Linux: &runtimeapi.LinuxContainerConfig{
 			Resources: h.cri(),
@@ -28,14 +26,34 @@ func containerConfig(name string, c *container, k kind) *runtimeapi.ContainerCon
 			},
 		},
 	}
+	for _, line := range c.Env {
+		if name, value, ok := strings.Cut(line, "="); ok { // with a name alone Docker removes a variable of the image
+			config.Envs = append(config.Envs, &runtimeapi.KeyValue{Key: name, Value: []byte(value)})
+		}
+	}
 	config.Mounts = h.mounts()
 	for _, d := range h.Devices {
 		config.Devices = append(config.Devices, &runtimeapi.Device{
 			HostPath: d.PathOnHost, ContainerPath: d.PathInContainer, Permissions: d.CgroupPermissions,
 		})
 	}
-	setUser(config.Linux.SecurityContext, c.User, h.GroupAdd)
-	setOptions(config.Linux.SecurityContext, h.SecurityOpt)
+
+	security := config.Linux.SecurityContext
+	user, group, _ := strings.Cut(c.User, ":") // each a number or a name
+	if id, err := strconv.ParseInt(user, 10, 64); err == nil {
+		security.RunAsUser = &runtimeapi.Int64Value{Value: id}
+	} else {
+		security.RunAsUsername = user
+	}
+	if id, err := strconv.ParseInt(group, 10, 64); err == nil {
+		security.RunAsGroup = &runtimeapi.Int64Value{Value: id}
+	}
+	for _, g := range h.GroupAdd {
+		if id, err := strconv.ParseInt(g, 10, 64); err == nil {
+			security.SupplementalGroups = append(security.SupplementalGroups, id)
+		}
+	}
+	setOptions(security, h.SecurityOpt)
 	return config
 }
 
@@ -80,56 +98,13 @@ func profileOf(name, own string) *runtimeapi.SecurityProfile {
 	return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: name}
 }
 
-// ports are the ports of the node that lead to a container, in the order of its own.
-func (h *hostConfig) ports() (all []*runtimeapi.PortMapping) {
-	for _, inside := range slices.Sorted(maps.Keys(h.PortBindings)) {
-		for _, b := range h.PortBindings[inside] {
-			number, protocol, _ := strings.Cut(inside, "/")
-			all = append(all, &runtimeapi.PortMapping{
-				Protocol:      runtimeapi.Protocol(runtimeapi.Protocol_value[strings.ToUpper(protocol)]),
-				ContainerPort: portOf(number), HostPort: portOf(b.HostPort), HostIp: b.HostIp,
-			})
-		}
-	}
-	return all
-}
-
 // portOf is 0 for a text that is no port.
 func portOf(text string) int32 {
 	n, _ := strconv.ParseUint(text, 10, 16)
 	return int32(n)
 }
 
-// environment leaves out what is not NAME=VALUE: with a name alone Docker removes a variable of
-// the image.
-func environment(lines []string) (all []*runtimeapi.KeyValue) {
-	for _, line := range lines {
-		if name, value, ok := strings.Cut(line, "="); ok {
-			all = append(all, &runtimeapi.KeyValue{Key: name, Value: []byte(value)})
-		}
-	}
-	return all
-}
-
-// setUser reads USER[:GROUP], each a number or a name, and further groups.
-func setUser(s *runtimeapi.LinuxContainerSecurityContext, user string, groups []string) {
-	name, group, _ := strings.Cut(user, ":")
-	if id, err := strconv.ParseInt(name, 10, 64); err == nil {
-		s.RunAsUser = &runtimeapi.Int64Value{Value: id}
-	} else {
-		s.RunAsUsername = name
-	}
-	if id, err := strconv.ParseInt(group, 10, 64); err == nil {
-		s.RunAsGroup = &runtimeapi.Int64Value{Value: id}
-	}
-	for _, g := range groups {
-		if id, err := strconv.ParseInt(g, 10, 64); err == nil {
-			s.SupplementalGroups = append(s.SupplementalGroups, id)
-		}
-	}
-}
-
-// userOf writes what setUser reads. A user of the image that is not named cannot be written with
+// userOf writes Docker's USER[:GROUP]. A user of the image that is not named cannot be written with
 // a group: ok is false then.
 func userOf(s *runtimeapi.LinuxContainerSecurityContext) (user string, ok bool) {
 	user = s.GetRunAsUsername()

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -38,8 +39,21 @@ func (c *call) create() {
 	case k == ofSandbox:
 		pod, _ := c.podStage(name, of, k)
 		c.hook(pod)
-	case k == ofPod:
-		c.inPod(name, of)
+	case k == ofPod: // the pod is as it was made, but for the cgroup parent, which dockershim sends again
+		pod := &runtimeapi.PodSandboxConfig{Metadata: namesOf(name, of.Labels, ofPod).pod}
+		id := of.Labels[sandboxIDLabel]
+		ctx, cancel := context.WithTimeout(c.r.Context(), readTime)
+		known, err := c.opts.Store.ReadPod(ctx, c.opts.Client, id)
+		cancel()
+		if err == nil {
+			pod = proto.CloneOf(known.Config)
+		}
+		if pod.Linux == nil {
+			pod.Linux = &runtimeapi.LinuxPodSandboxConfig{}
+		}
+		pod.Linux.CgroupParent = parentOf(of.HostConfig.CgroupParent)
+		made, _ := c.containerStage(name, of, ofPod, id, pod)
+		c.hook(made)
 	default:
 		c.standalone(name, of)
 	}
@@ -90,25 +104,6 @@ func (c *call) standalone(name string, of *container) {
 	pod.expect = func(sent proto.Message) { c.opts.Store.Observe(nil, sent, response) }
 	pod.failed = func() { c.opts.Store.Observe(nil, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id}, nil) }
 	c.hook(pod, inner)
-}
-
-// inPod serves a container of a pod that exists. The pod is as it was made, but for the cgroup
-// parent, which dockershim sends again.
-func (c *call) inPod(name string, of *container) {
-	pod := &runtimeapi.PodSandboxConfig{Metadata: namesOf(name, of.Labels, ofPod).pod}
-	id := of.Labels[sandboxIDLabel]
-	ctx, cancel := context.WithTimeout(c.r.Context(), readTime)
-	known, err := c.opts.Store.ReadPod(ctx, c.opts.Client, id)
-	cancel()
-	if err == nil {
-		pod = proto.CloneOf(known.Config)
-	}
-	if pod.Linux == nil {
-		pod.Linux = &runtimeapi.LinuxPodSandboxConfig{}
-	}
-	pod.Linux.CgroupParent = parentOf(of.HostConfig.CgroupParent)
-	made, _ := c.containerStage(name, of, ofPod, id, pod)
-	c.hook(made)
 }
 
 // readTime is how long the store may take to read a pod from Docker.
@@ -169,6 +164,11 @@ func (c *call) update() {
 	request.Linux = of.cri()
 	c.hook(stage{request: request, changed: func(to proto.Message, e *changes) {
 		e.cpus = func() int64 { return c.opts.Client.cpus(c.r.Context()) }
-		e.update(has().updatedBy(of), request, to.(*runtimeapi.UpdateContainerResourcesRequest))
+		had := *has() // and what the update names
+		had.NanoCpus = cmp.Or(of.NanoCpus, had.NanoCpus)
+		if of.MemorySwap != 0 {
+			had.Memory, had.MemorySwap = cmp.Or(of.Memory, had.Memory), of.MemorySwap
+		}
+		e.update(&had, request, to.(*runtimeapi.UpdateContainerResourcesRequest))
 	}})
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -19,23 +18,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
-
-// serve answers the request: by its routes, if it has any.
-func (c *call) serve() {
-	switch {
-	case c.op.attaches:
-		c.attach()
-	case c.op.serve == nil, c.op.when != nil && !c.op.when(c.r.URL.Query()), !c.routed():
-		c.pass()
-	default:
-		c.op.serve(c)
-	}
-}
-
-// routed reports whether a call that the request can be has a route.
-func (c *call) routed() bool {
-	return slices.ContainsFunc(c.op.methods(), func(m *cri.Method) bool { return c.opts.Router(m.Name) != nil })
-}
 
 // kills reports whether the signal ends the container without its help. Others are messages to it.
 func kills(query url.Values) bool {
@@ -134,7 +116,11 @@ func (c *call) hook(stages ...stage) {
 	err := c.run(c.r.Context(), rec, stages)
 	switch {
 	case rec.code != 0:
-		rec.replay(c.w)
+		for name, values := range rec.header {
+			c.w.Header()[name] = values
+		}
+		c.w.WriteHeader(rec.code)
+		_, _ = c.w.Write(rec.body.Bytes()) // the caller may be gone
 	case err != nil:
 		refuseError(c.w, err)
 	default:
@@ -142,11 +128,17 @@ func (c *call) hook(stages ...stage) {
 	}
 }
 
-// run takes the request through the first of the stages, and so through all.
+// run takes the request through the first of the stages, which lets it go on to the others with a message, and so through all.
 func (c *call) run(ctx context.Context, rec *recorder, stages []stage) error {
 	if len(stages) == 0 {
 		c.ask(c.hooked, rec, c.r.WithContext(ctx))
-		return rec.failure()
+		switch {
+		case rec.err != nil:
+			return rec.err
+		case rec.code >= http.StatusBadRequest:
+			return &answerError{rec.code, messageOf(rec.body.Bytes())}
+		}
+		return nil
 	}
 	st := stages[0]
 	method := cri.MethodOf(st.request)
@@ -155,9 +147,27 @@ func (c *call) run(ctx context.Context, rec *recorder, stages []stage) error {
 		return err
 	}
 	next := func(ctx context.Context, sent *cri.Frame) (*cri.Frame, error) {
-		if err := c.send(ctx, rec, stages, frame, sent); err != nil {
+		to := st.request
+		if sent != frame && st.changed != nil {
+			to = method.NewRequest()
+			if err := sent.Decode(to); err != nil {
+				return nil, err
+			}
+			c.edit(st, to)
+		}
+		if st.expect != nil {
+			st.expect(to)
+		}
+		done := false
+		defer func() { // also after a panic
+			if !done && st.failed != nil {
+				st.failed()
+			}
+		}()
+		if err := c.run(ctx, rec, stages[1:]); err != nil {
 			return nil, err
 		}
+		done = true
 		answer := method.NewResponse()
 		if st.answer != nil {
 			answer = st.answer(rec)
@@ -173,31 +183,6 @@ func (c *call) run(ctx context.Context, rec *recorder, stages []stage) error {
 	}
 	c.report.Plugins += of.Plugins
 	c.report.Hooked, c.report.Followed = c.report.Hooked || of.Hooked, c.report.Followed || of.Followed
-	return err
-}
-
-// send takes the request through the stages after the first, which lets it go on with a message.
-func (c *call) send(ctx context.Context, rec *recorder, stages []stage, made, sent *cri.Frame) error {
-	st := stages[0]
-	to := st.request
-	if sent != made && st.changed != nil {
-		to = cri.MethodOf(to).NewRequest()
-		if err := sent.Decode(to); err != nil {
-			return err
-		}
-		c.edit(st, to)
-	}
-	if st.expect != nil {
-		st.expect(to)
-	}
-	done := false
-	defer func() { // also after a panic
-		if !done && st.failed != nil {
-			st.failed()
-		}
-	}()
-	err := c.run(ctx, rec, stages[1:])
-	done = err == nil
 	return err
 }
 

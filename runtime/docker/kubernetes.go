@@ -2,7 +2,8 @@ package docker
 
 import (
 	"cmp"
-	"path"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -120,14 +121,6 @@ func parentOf(parent string) string {
 	return group + "/" + parent
 }
 
-// dockerParent is parent in the form that Docker had its parent in before.
-func dockerParent(parent, before string) string {
-	if strings.HasSuffix(parent, ".slice") && !strings.Contains(before, "/") {
-		return path.Base(parent)
-	}
-	return parent
-}
-
 // podConfig is the pod of a sandbox, or of a standalone container. Its resources are those of the
 // one container of Docker's that it is.
 func podConfig(name string, c *container, k kind) *runtimeapi.PodSandboxConfig {
@@ -135,7 +128,6 @@ func podConfig(name string, c *container, k kind) *runtimeapi.PodSandboxConfig {
 	h := &c.HostConfig
 	config := &runtimeapi.PodSandboxConfig{
 		Metadata: namesOf(name, c.Labels, k).pod, Hostname: c.Hostname, Labels: labels, Annotations: annotations,
-		PortMappings: h.ports(),
 		Linux: &runtimeapi.LinuxPodSandboxConfig{
 			CgroupParent: parentOf(h.CgroupParent), Sysctls: h.Sysctls,
 			SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{
@@ -146,6 +138,15 @@ func podConfig(name string, c *container, k kind) *runtimeapi.PodSandboxConfig {
 	}
 	if k == ofSandbox {
 		config.Linux.Resources = h.cri()
+	}
+	for _, inside := range slices.Sorted(maps.Keys(h.PortBindings)) {
+		number, protocol, _ := strings.Cut(inside, "/")
+		for _, b := range h.PortBindings[inside] {
+			config.PortMappings = append(config.PortMappings, &runtimeapi.PortMapping{
+				Protocol:      runtimeapi.Protocol(runtimeapi.Protocol_value[strings.ToUpper(protocol)]),
+				ContainerPort: portOf(number), HostPort: portOf(b.HostPort), HostIp: b.HostIp,
+			})
+		}
 	}
 	return config
 }

@@ -57,7 +57,14 @@ func (c *changes) mounts(h *edit, of *container, was, is []*runtimeapi.Mount) {
 		}
 	}
 	if !equal(was[:n], binds) {
-		bind := func(m *runtimeapi.Mount) any { return bindOf(m, of.HostConfig.bindAt(m.GetContainerPath())) }
+		bind := func(m *runtimeapi.Mount) any {
+			path := m.GetContainerPath()
+			at := slices.IndexFunc(of.HostConfig.Binds, func(b string) bool { return mountOf(b).GetContainerPath() == path })
+			if at < 0 {
+				return bindOf(m, "")
+			}
+			return bindOf(m, of.HostConfig.Binds[at])
+		}
 		h.set("Binds", kept(h, elementsOf(h.value("Binds")), was[:n], binds, bind))
 	}
 	if !slices.Contains(stays, false) {
@@ -97,15 +104,6 @@ func mountOf(bind string) *runtimeapi.Mount {
 		}
 	}
 	return m
-}
-
-// bindAt is the bind at a path in the container; "" if there is none.
-func (h *hostConfig) bindAt(containerPath string) string {
-	at := slices.IndexFunc(h.Binds, func(b string) bool { return mountOf(b).GetContainerPath() == containerPath })
-	if at < 0 {
-		return ""
-	}
-	return h.Binds[at]
 }
 
 // bindOf writes a mount as dockershim does, or, in the place of a bind, with the words of that for what stays as it was. What CRI

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -66,8 +65,10 @@ var operations = map[string]operation{
 // other object, and the version of the API that it names, such as 1.41; "" where there is none.
 func operationOf(r *http.Request) (op operation, object, version string) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	if len(parts) > 1 && isVersion(parts[0]) {
-		version, parts = parts[0][1:], parts[1:]
+	if number, ok := strings.CutPrefix(parts[0], "v"); ok && number != "" && len(parts) > 1 { // such as v1.41
+		if strings.Trim(number, "0123456789.") == "" {
+			version, parts = number, parts[1:]
+		}
 	}
 	if op, ok := operations[r.Method+" "+strings.Join(parts, "/")]; ok && len(parts) < 3 {
 		return op, "", version
@@ -82,21 +83,6 @@ func operationOf(r *http.Request) (op operation, object, version string) {
 		return op, strings.Join(parts[1:], "/"), version
 	}
 	return other, "", version
-}
-
-// isVersion reports whether a part of a path is a version of the API, such as v1.41.
-func isVersion(part string) bool {
-	digits, ok := strings.CutPrefix(part, "v")
-	return ok && digits != "" && strings.Trim(digits, "0123456789.") == ""
-}
-
-// unseenIn returns why plugins cannot judge a request of this version of the API; nil if they can. In old
-// ones Docker may read what they do not see, such as a HostConfig in the body of a start.
-func (op operation) unseenIn(version string) error {
-	if version == "" || slices.Compare(numbersOf(version), numbersOf(op.since)) >= 0 {
-		return nil
-	}
-	return fmt.Errorf("it is of version %s of Docker's API, and plugins are shown version %s and newer; use a newer client", version, op.since)
 }
 
 // numbersOf returns major and minor version, 0 for what is not a number, as Docker has it.

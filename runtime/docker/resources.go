@@ -35,26 +35,6 @@ func quotaChanged(was, is *runtimeapi.LinuxContainerResources) bool {
 	return is.GetCpuQuota() != was.GetCpuQuota() || is.GetCpuPeriod() != was.GetCpuPeriod()
 }
 
-// nanoCpus returns a quota as NanoCpus. Docker refuses more than the node's CPUs, whose number is 0 if
-// it is not known. No quota is as many.
-func nanoCpus(quota, period, cpus int64) int64 {
-	period = cmp.Or(period, nanoPeriod)
-	if quota < 0 || cpus > 0 && quota > cpus*period {
-		return cpus * nanoSecond
-	}
-	return quota * nanoSecond / period
-}
-
-// updatedBy returns the resources of a container that an update names, else those that it has.
-func (r *resources) updatedBy(of *resources) *resources {
-	had := *r
-	had.NanoCpus = cmp.Or(of.NanoCpus, r.NanoCpus)
-	if of.MemorySwap != 0 {
-		had.Memory, had.MemorySwap = cmp.Or(of.Memory, r.Memory), of.MemorySwap
-	}
-	return &had
-}
-
 // swapFor returns the limit of memory and swap together that goes with a new limit of memory: swap,
 // which the request has, if that may stay. Docker refuses a limit of memory above both together,
 // and in an update also one above an unlimited -1, if the update does not name it again.
@@ -82,7 +62,13 @@ func (c *changes) update(had *resources, was, is *runtimeapi.UpdateContainerReso
 func (c *changes) resources(e *edit, had *resources, was, is *runtimeapi.LinuxContainerResources) {
 	nano := had.NanoCpus > 0 && quotaChanged(was, is)
 	if nano {
-		e.set("NanoCpus", nanoCpus(is.GetCpuQuota(), is.GetCpuPeriod(), c.cpus()))
+		quota, period := is.GetCpuQuota(), cmp.Or(is.GetCpuPeriod(), nanoPeriod)
+		cpus := c.cpus() // 0 if that is not known; Docker refuses more, and no quota is as many
+		billionths := quota * nanoSecond / period
+		if quota < 0 || cpus > 0 && quota > cpus*period {
+			billionths = cpus * nanoSecond
+		}
+		e.set("NanoCpus", billionths)
 	}
 	memory, swap := is.GetMemoryLimitInBytes(), is.GetMemorySwapLimitInBytes()
 	if memory < 0 && memory != was.GetMemoryLimitInBytes() {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -128,7 +129,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.requests.Add(1)
 	defer s.requests.Done()
 	op, object, version := operationOf(r)
-	ctx := traced(r)
+	trace := metadata.MD{}
+	for _, key := range traceHeaders {
+		trace.Append(key, r.Header.Values(key)...)
+	}
+	ctx := metadata.NewIncomingContext(r.Context(), trace) // which has it where a call of CRI has it
 	if op.attaches {
 		ctx = context.WithoutCancel(ctx) // which ends with the caller's input
 	}
@@ -143,11 +148,24 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	// dockerd reads the context of a build while it answers.
 	_ = http.NewResponseController(w).EnableFullDuplex()
-	c := &call{Server: s, op: op, object: object, unseen: op.unseenIn(version), r: r.WithContext(ctx), start: time.Now()}
+	c := &call{Server: s, op: op, object: object, r: r.WithContext(ctx), start: time.Now()}
+	// In an old version Docker may read what plugins do not see, such as a HostConfig in the body of a start.
+	if version != "" && slices.Compare(numbersOf(version), numbersOf(op.since)) < 0 {
+		c.unseen = fmt.Errorf("it is of version %s of Docker's API, and plugins are shown version %s and newer; use a newer client", version, op.since)
+	}
 	c.w = &writer{ResponseWriter: w, server: s}
 	c.w.Header()["Content-Type"], c.w.Header()["Date"] = nil, nil // not to be made up where Docker sends none
 	defer c.finish(ctx)
-	c.serve()
+
+	routed := func(m *cri.Method) bool { return s.opts.Router(m.Name) != nil }
+	switch {
+	case op.attaches:
+		c.attach()
+	case op.serve == nil, op.when != nil && !op.when(r.URL.Query()), !slices.ContainsFunc(op.methods(), routed):
+		c.pass()
+	default:
+		op.serve(c)
+	}
 }
 
 // unreachable answers a request that Docker has not.
@@ -211,15 +229,6 @@ func (c *call) pass() {
 
 // The headers of W3C Trace Context.
 var traceHeaders = []string{"traceparent", "tracestate"}
-
-// traced is the context of a request with its trace where a call of CRI has it.
-func traced(r *http.Request) context.Context {
-	md := metadata.MD{}
-	for _, key := range traceHeaders {
-		md.Append(key, r.Header.Values(key)...)
-	}
-	return metadata.NewIncomingContext(r.Context(), md)
-}
 
 // ask sends the request on by one of the server's proxies, below the span that was made of it if there is one, and counts Docker's time.
 func (c *call) ask(by *httputil.ReverseProxy, w http.ResponseWriter, r *http.Request) {

@@ -86,26 +86,6 @@ func (r *recorder) WriteHeader(code int) {
 // Flush implements http.Flusher, and does nothing.
 func (r *recorder) Flush() {}
 
-// failure is the error that the answer is, nil if it is no error.
-func (r *recorder) failure() error {
-	switch {
-	case r.err != nil:
-		return r.err
-	case r.code >= http.StatusBadRequest:
-		return &answerError{r.code, messageOf(r.body.Bytes())}
-	}
-	return nil
-}
-
-// replay gives the caller the answer.
-func (r *recorder) replay(w http.ResponseWriter) {
-	for name, values := range r.header {
-		w.Header()[name] = values
-	}
-	w.WriteHeader(r.code)
-	_, _ = w.Write(r.body.Bytes()) // the caller may be gone
-}
-
 // refuseError answers with an error that is not Docker's.
 func refuseError(w http.ResponseWriter, err error) {
 	s := status.Convert(err)
