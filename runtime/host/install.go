@@ -94,7 +94,11 @@ func (h *Host) Install(ctx context.Context, c Consent) error {
 	if p.advice != "" {
 		h.say("leave kubelet's files: %s", p.advice)
 	} else if p.restarts() {
-		h.say("run systemctl restart kubelet%s", map[bool]string{false: ", and take all of this back if it does not connect to the proxy"}[c.NoRollback])
+		orElse := ", and take all of this back if it does not connect to the proxy"
+		if c.NoRollback {
+			orElse = ""
+		}
+		h.say("run systemctl restart kubelet%s", orElse)
 	}
 	if yes, err := h.confirm(c); !yes || err != nil {
 		return err
@@ -296,8 +300,13 @@ func (p *installation) planProxy(k *kubelet, running *Running) (err error) {
 		p.record.Former = append(p.record.Former, p.record.Listen)
 	}
 	p.record.Listen = p.socket
-	if err := p.record.checkFlag(running, k); err != nil {
-		return err
+	flag, ok := running.Flag(runtimeKey.flag)
+	if ok && k.manager == nil && !p.record.ours(flag) { // a manager gives kubelet flags of its own
+		// The kubelet that runs has to have its endpoint from the files that were read: else it would be in vain to change them.
+		known := func(_, value string) bool { return SameEndpoint(value, flag) || p.record.ours(value) }
+		if !k.anyFlag(known) {
+			return fmt.Errorf("%w: if kubelet's files were changed since it started, restart it. Else install the proxy by hand first, then change the flag to the proxy's socket, restart kubelet, and run the command again", errFlag(flag))
+		}
 	}
 	if own, err := p.host.Root.ownBypass(p.settings.BypassFile); err != nil {
 		return err

@@ -234,7 +234,9 @@ func (p *installation) pointKubelet(k *kubelet) error {
 		}
 		edited[t.path] = after.content
 		ours := slices.ContainsFunc(append(t.values(runtimeKey), t.values(imageKey)...), p.record.ours)
-		p.kubelet = append(p.kubelet, change{path: t.path, before: []byte(t.content), after: []byte(after.content), kubelet: true, ours: ours})
+		p.kubelet = append(p.kubelet, change{
+			path: t.path, before: []byte(t.content), after: []byte(after.content), kubelet: true, ours: ours,
+		})
 	}
 	if !k.named && k.home() == (text{}) {
 		return fmt.Errorf("no flag and no file of kubelet has an endpoint, and there is no configuration %s to add it to; name it with --kubelet-config, or the runtime with --backend", k.config)

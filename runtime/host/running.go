@@ -119,23 +119,6 @@ func (r *Running) Flag(name string) (value string, ok bool) {
 	return lastFlag(words, name)
 }
 
-// checkFlag requires that the kubelet that runs has its endpoint from the files that were read, or calls the proxy.
-// Otherwise it would be in vain to change the files.
-func (r *record) checkFlag(running *Running, k *kubelet) error {
-	endpoint, ok := running.Flag(runtimeKey.flag)
-	if !ok || k.manager != nil || r.ours(endpoint) { // a manager gives kubelet flags of its own
-		return nil
-	}
-	for _, t := range k.texts {
-		for _, value := range t.values(runtimeKey) {
-			if !t.yaml && (SameEndpoint(value, endpoint) || r.ours(value)) {
-				return nil
-			}
-		}
-	}
-	return fmt.Errorf("%w: if kubelet's files were changed since it started, restart it. Else install the proxy by hand first, then change the flag to the proxy's socket, restart kubelet, and run the command again", errFlag(endpoint))
-}
-
 func errFlag(endpoint string) error {
 	return fmt.Errorf("kubelet runs with --%s=%s, which none of the files has that this command changes", runtimeKey.flag, endpoint)
 }
@@ -147,14 +130,24 @@ func (r *Running) elsewhere(root Root, k *kubelet) (endpoint string, ok bool) {
 	if !ok || k.manager != nil || !r.hasRead(root, k) {
 		return "", false
 	}
-	for _, t := range k.texts {
-		for _, value := range t.values(runtimeKey) {
-			if !t.yaml && (SameEndpoint(value, endpoint) || strings.HasPrefix(t.path, unitDir)) {
-				return "", false
-			}
-		}
+	known := func(file, value string) bool {
+		return SameEndpoint(value, endpoint) || strings.HasPrefix(file, unitDir)
+	}
+	if k.anyFlag(known) {
+		return "", false
 	}
 	return endpoint, true
+}
+
+// anyFlag reports whether a file has a flag of the endpoint that is so.
+func (k *kubelet) anyFlag(is func(file, value string) bool) bool {
+	for _, t := range k.texts {
+		has := func(value string) bool { return is(t.path, value) }
+		if !t.yaml && slices.ContainsFunc(t.values(runtimeKey), has) {
+			return true
+		}
+	}
+	return false
 }
 
 // hasRead reports whether the kubelet that runs started after its files were last changed. A nil one has not.

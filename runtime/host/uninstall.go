@@ -148,8 +148,22 @@ func (p *removal) plan(ctx context.Context) (due bool, err error) {
 		flags[config.FileFlag] = root.Under(SettingsFile)
 	}
 	if p.record == nil {
-		return false, p.host.withoutRecord(flags)
+		c, err := config.With(flags)
+		var k *kubelet
+		if err == nil {
+			k, err = p.host.readKubelet()
+		}
+		why := "kubelet's endpoint is the proxy's"
+		switch {
+		case err != nil:
+			why = err.Error()
+		case !SameEndpoint(k.runtime, c.Listen) && !SameEndpoint(k.images, c.Listen):
+			p.host.say("wasmproxy is not installed on this host, and kubelet's endpoint is another: there is nothing to do")
+			return false, nil
+		}
+		return false, ByHand{fmt.Errorf("there is no record of an installation, %s, and %s: change kubelet's endpoint by hand", RecordFile, why)}
 	}
+
 	wrong := error(nil)
 	if p.settings, wrong = config.With(flags); wrong != nil { // the proxy must go all the same
 		p.settings = config.Default()
@@ -185,24 +199,6 @@ func (p *removal) plan(ctx context.Context) (due bool, err error) {
 		}
 	}
 	return true, nil
-}
-
-// withoutRecord is an error unless kubelet's files surely have another endpoint than the proxy's.
-// Then there is nothing to take back, however often it is asked for.
-func (h *Host) withoutRecord(flags map[string]string) error {
-	c, err := config.With(flags)
-	if err == nil {
-		var k *kubelet
-		if k, err = h.readKubelet(); err == nil && !SameEndpoint(k.runtime, c.Listen) && !SameEndpoint(k.images, c.Listen) {
-			h.say("wasmproxy is not installed on this host, and kubelet's endpoint is another: there is nothing to do")
-			return nil
-		}
-	}
-	why := "kubelet's endpoint is the proxy's"
-	if err != nil {
-		why = err.Error()
-	}
-	return ByHand{fmt.Errorf("there is no record of an installation, %s, and %s: change kubelet's endpoint by hand", RecordFile, why)}
 }
 
 // planKubelet plans the copies for the files of kubelet that are as the installation left them. No other one may have the
