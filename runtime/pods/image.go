@@ -80,31 +80,20 @@ func (i *Images) RepoDigests(ctx context.Context, image, name string) ([]string,
 		if resp.GetImage() == nil {
 			return nil, fmt.Errorf("%w", ErrNoImage)
 		}
-		digests := withoutScheme(resp.GetImage().GetRepoDigests())
-		i.keep(key, digests)
+		digests := slices.Clone(resp.GetImage().GetRepoDigests())
+		for n, d := range digests { // cri-dockerd sets a scheme before them
+			digests[n] = strings.TrimPrefix(d, "docker-pullable://")
+		}
+		// What never becomes another image is remembered. An image without digests was not pulled, and may still be.
+		fixed := IsImageID(image) || strings.Contains(image, "@sha256:")
+		if fixed && len(digests) > 0 {
+			i.mu.Lock()
+			defer i.mu.Unlock()
+			if len(i.known) >= maxImages {
+				clear(i.known)
+			}
+			i.known[key] = digests
+		}
 		return digests, nil
 	})
-}
-
-// keep remembers the digests of what never becomes another image. An image without digests was not pulled, and may still be.
-func (i *Images) keep(key asked, digests []string) {
-	fixed := IsImageID(key.image) || strings.Contains(key.image, "@sha256:")
-	if !fixed || len(digests) == 0 {
-		return
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if len(i.known) >= maxImages {
-		clear(i.known)
-	}
-	i.known[key] = digests
-}
-
-// withoutScheme leaves out what cri-dockerd sets before digests.
-func withoutScheme(digests []string) []string {
-	digests = slices.Clone(digests)
-	for i, d := range digests {
-		digests[i] = strings.TrimPrefix(d, "docker-pullable://")
-	}
-	return digests
 }

@@ -22,81 +22,98 @@ func (s *Store) Observe(requested, sent, resp proto.Message) {
 	if m == nil || m.Effect == cri.Nothing {
 		return
 	}
-	ofPod, pod, container := m.Object == abi.Pod, cri.PodID(sent), cri.ContainerID(sent)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch m.Effect {
+	if m.Object == abi.Pod {
+		s.observePod(m, requested, sent, resp, unchanged)
+	} else {
+		s.observeContainer(m, requested, sent, resp)
+	}
+}
+
+func (r *records) observePod(m *cri.Method, requested, sent, resp proto.Message, unchanged bool) {
+	switch id := cri.PodID(sent); m.Effect {
 	case cri.Makes:
-		if ofPod {
-			s.madePod(m.Carries(requested), m.Carries(sent), unchanged, resp)
-			s.restored(sent, resp)
-		} else {
-			s.createdContainer(m.Carries(requested), m.Carries(sent), pod, cri.ContainerID(resp))
+		carried := m.Carries(sent)
+		p := Pod{
+			ID: cri.PodID(resp), Config: *carried.Pod, Requested: *m.Carries(requested).Pod, Unchanged: unchanged,
+			RuntimeHandler: *carried.RuntimeHandler, State: runtimeapi.PodSandboxState_SANDBOX_READY,
 		}
-	case cri.Starts:
-		s.startedContainer(container)
-	case cri.Stops:
-		if ofPod {
-			s.stoppedPod(pod)
-		} else {
-			s.containers.edit(container, inState(runtimeapi.ContainerState_CONTAINER_EXITED))
+		if p.Config == nil {
+			p.Config = &runtimeapi.PodSandboxConfig{}
+		}
+		if p.ID != "" {
+			r.pods.put(p.ID, p)
+		}
+		r.restored(sent, resp)
+	case cri.Stops: // which ends the containers too
+		id, _, _ = r.pods.find(id)
+		r.pods.edit(id, func(p Pod) Pod {
+			p.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+			return p
+		})
+		for c := range r.members[id] {
+			r.containers.edit(c, inState(runtimeapi.ContainerState_CONTAINER_EXITED))
 		}
 	case cri.Removes:
-		if ofPod {
-			s.removePod(pod)
-		} else {
-			s.removeContainer(container)
+		r.removePod(id)
+	case cri.Updates: // with whole sums: what is given replaces what was
+		carried := m.Carries(sent)
+		r.pods.edit(id, func(p Pod) Pod {
+			p.Config = withPodResources(p.Config, *carried.Overhead, *carried.Resources)
+			if *carried.Overhead != nil {
+				p.Unreported &^= PodOverhead
+			}
+			if *carried.Resources != nil {
+				p.Unreported &^= allResources
+			}
+			return p
+		})
+	}
+}
+
+func (r *records) observeContainer(m *cri.Method, requested, sent, resp proto.Message) {
+	switch id := cri.ContainerID(sent); m.Effect {
+	case cri.Makes:
+		carried := m.Carries(sent)
+		podID, pod, _ := r.pods.find(cri.PodID(sent)) // which may be given by a prefix
+		if config := *m.Carries(requested).Pod; pod.Unreported != 0 && config.GetMetadata() != nil {
+			r.pods.edit(podID, func(p Pod) Pod { return completedByKubelet(p, config) })
 		}
-	case cri.Updates:
-		if ofPod {
-			s.updatedPod(pod, m.Carries(sent))
-		} else {
-			// What the request sets changes. So does oom_score_adj, which no runtime applies there: it is what kubelet wants now,
-			// and tells the memory that the container requests.
-			carried := m.Carries(sent)
-			s.containers.edit(container, func(c Container) Container {
-				c.Config = withAnnotations(withResources(c.Config, *carried.Resources), *carried.Annotations)
-				return c
+		// The earlier attempts of the container have ended: kubelet makes the next one only then, and no call shows that a
+		// container ends by itself.
+		next := (*carried.Container).GetMetadata()
+		for earlier := range r.members[podID] {
+			c := r.containers.records[earlier]
+			is := c.Config.GetMetadata()
+			if c.State == runtimeapi.ContainerState_CONTAINER_RUNNING && is.GetName() == next.GetName() && is.GetAttempt() < next.GetAttempt() {
+				r.containers.edit(earlier, inState(runtimeapi.ContainerState_CONTAINER_EXITED))
+			}
+		}
+		r.addContainer(Container{
+			ID: cri.ContainerID(resp), PodID: podID, Config: *carried.Container,
+			CgroupParent: (*carried.Pod).GetLinux().GetCgroupParent(),
+		})
+	case cri.Starts: // its pod is ready then: in Docker a container that is its own pod may start after it was stopped
+		r.containers.edit(id, inState(runtimeapi.ContainerState_CONTAINER_RUNNING))
+		_, c, _ := r.containers.find(id)
+		if p, known := r.pods.records[c.PodID]; known && p.State == runtimeapi.PodSandboxState_SANDBOX_NOTREADY {
+			r.pods.edit(c.PodID, func(p Pod) Pod {
+				p.State = runtimeapi.PodSandboxState_SANDBOX_READY
+				return p
 			})
 		}
-	}
-}
-
-func (r *records) madePod(requested, sent cri.Carried, unchanged bool, resp proto.Message) {
-	p := Pod{
-		ID: cri.PodID(resp), Config: *sent.Pod, Requested: *requested.Pod, Unchanged: unchanged,
-		RuntimeHandler: *sent.RuntimeHandler, State: runtimeapi.PodSandboxState_SANDBOX_READY,
-	}
-	if p.ID == "" {
-		return
-	}
-	if p.Config == nil {
-		p.Config = &runtimeapi.PodSandboxConfig{}
-	}
-	r.pods.put(p.ID, p)
-}
-
-// stoppedPod follows StopPodSandbox, which ends the containers too.
-func (r *records) stoppedPod(id string) {
-	id, _, _ = r.pods.find(id)
-	r.pods.edit(id, func(p Pod) Pod {
-		p.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
-		return p
-	})
-	for c := range r.members[id] {
-		r.containers.edit(c, inState(runtimeapi.ContainerState_CONTAINER_EXITED))
-	}
-}
-
-// startedContainer follows StartContainer. Its pod is ready then: in Docker a container that is its own
-// pod may start after it was stopped.
-func (r *records) startedContainer(id string) {
-	r.containers.edit(id, inState(runtimeapi.ContainerState_CONTAINER_RUNNING))
-	_, c, _ := r.containers.find(id)
-	if p, known := r.pods.records[c.PodID]; known && p.State == runtimeapi.PodSandboxState_SANDBOX_NOTREADY {
-		r.pods.edit(c.PodID, func(p Pod) Pod {
-			p.State = runtimeapi.PodSandboxState_SANDBOX_READY
-			return p
+	case cri.Stops:
+		r.containers.edit(id, inState(runtimeapi.ContainerState_CONTAINER_EXITED))
+	case cri.Removes:
+		r.removeContainer(id)
+	case cri.Updates:
+		// What the request sets changes. So does oom_score_adj, which no runtime applies there: it is what kubelet wants now,
+		// and tells the memory that the container requests.
+		carried := m.Carries(sent)
+		r.containers.edit(id, func(c Container) Container {
+			c.Config = withAnnotations(withResources(c.Config, *carried.Resources), *carried.Annotations)
+			return c
 		})
 	}
 }
@@ -105,49 +122,6 @@ func inState(state runtimeapi.ContainerState) func(Container) Container {
 	return func(c Container) Container {
 		c.State = state
 		return c
-	}
-}
-
-// updatedPod follows UpdatePodSandboxResources, whose messages are whole sums:
-// what is given replaces what was.
-func (r *records) updatedPod(id string, sent cri.Carried) {
-	r.pods.edit(id, func(p Pod) Pod {
-		p.Config = withPodResources(p.Config, *sent.Overhead, *sent.Resources)
-		if *sent.Overhead != nil {
-			p.Unreported &^= PodOverhead
-		}
-		if *sent.Resources != nil {
-			p.Unreported &^= allResources
-		}
-		return p
-	})
-}
-
-func (r *records) createdContainer(requested, sent cri.Carried, podID, id string) {
-	// The pod may be given by a prefix of its ID.
-	podID, pod, _ := r.pods.find(podID)
-	if config := *requested.Pod; pod.Unreported != 0 && config.GetMetadata() != nil {
-		r.pods.edit(podID, func(p Pod) Pod { return completedByKubelet(p, config) })
-	}
-	r.endEarlier(podID, (*sent.Container).GetMetadata())
-	r.addContainer(Container{
-		ID: id, PodID: podID, Config: *sent.Container,
-		CgroupParent: (*sent.Pod).GetLinux().GetCgroupParent(),
-	})
-}
-
-// endEarlier notes that the earlier attempts of a container have ended: kubelet makes the next one
-// only then, and no call shows that a container ends by itself.
-func (r *records) endEarlier(podID string, next *runtimeapi.ContainerMetadata) {
-	if next.GetAttempt() == 0 {
-		return
-	}
-	for id := range r.members[podID] {
-		c := r.containers.records[id]
-		m := c.Config.GetMetadata()
-		if c.State == runtimeapi.ContainerState_CONTAINER_RUNNING && m.GetName() == next.GetName() && m.GetAttempt() < next.GetAttempt() {
-			r.containers.edit(id, inState(runtimeapi.ContainerState_CONTAINER_EXITED))
-		}
 	}
 }
 

@@ -3,6 +3,8 @@ package pods
 import (
 	"cmp"
 	"errors"
+	"maps"
+	"strings"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -70,11 +72,41 @@ func readPodStatus(resp *runtimeapi.PodSandboxStatusResponse) (reportedPod, erro
 	}
 	t := reportedPod{Pod: Pod{ID: st.GetId(), Config: info.Config, RuntimeHandler: st.GetRuntimeHandler(), State: st.GetState()}}
 	t.overhead, t.resources = info.Overhead.GetLinux(), info.Resources.GetLinux()
-	if t.Config == nil {
-		t.Config, t.Unreported = podConfigOf(st, &info.RuntimeSpec), info.RuntimeSpec.unreportedOfPod()
-	}
+	spec := &info.RuntimeSpec
 	if t.RuntimeHandler == "" {
-		t.RuntimeHandler = cmp.Or(info.RuntimeSpec.annotated(func(r dialect.Runtime) []string { return r.RuntimeHandler })...)
+		t.RuntimeHandler = cmp.Or(spec.annotated(func(r dialect.Runtime) []string { return r.RuntimeHandler })...)
+	}
+	if t.Config != nil {
+		return t, nil
+	}
+
+	// The config is made of what the status and the spec tell.
+	t.Config = &runtimeapi.PodSandboxConfig{
+		Metadata:    st.GetMetadata(),
+		Labels:      st.GetLabels(),
+		Annotations: st.GetAnnotations(),
+		Linux: &runtimeapi.LinuxPodSandboxConfig{
+			CgroupParent: cmp.Or(spec.annotated(func(r dialect.Runtime) []string { return r.CgroupParent })...),
+			Overhead:     resourcesIn(spec.annotated(func(r dialect.Runtime) []string { return r.PodOverhead })),
+			Resources:    resourcesIn(spec.annotated(func(r dialect.Runtime) []string { return r.PodResources })),
+		},
+	}
+	for _, r := range dialect.Runtimes {
+		maps.DeleteFunc(t.Config.Labels, func(label, value string) bool { return value != "" && r.PodLabels[label] == value })
+	}
+	opts := st.GetLinux().GetNamespaces().GetOptions()
+	if opts != nil {
+		t.Config.Linux.SecurityContext = &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: opts}
+	}
+	if opts.GetNetwork() != runtimeapi.NamespaceMode_NODE { // the host's name is no pod's
+		t.Config.Hostname = spec.Hostname
+	}
+	if spec.Linux != nil {
+		t.Config.Linux.Sysctls = spec.Linux.Sysctl
+	}
+	t.Unreported = notInPodSpec
+	if spec.Annotations == nil { // there is no spec
+		t.Unreported = allOfPod
 	}
 	return t, nil
 }
@@ -89,22 +121,47 @@ func readContainerStatus(resp *runtimeapi.ContainerStatusResponse) (reportedCont
 	if err != nil {
 		return reportedContainer{}, err
 	}
+	spec := &info.RuntimeSpec
 	t := reportedContainer{now: st.GetResources().GetLinux(), pid: info.PID}
 	if t.now == nil {
-		t.now = info.RuntimeSpec.resources()
+		t.now = spec.resources()
 	}
 	t.Container = Container{ID: st.GetId(), PodID: info.SandboxID, State: st.GetState(), Config: info.config()}
-	if l := info.RuntimeSpec.Linux; l != nil {
-		t.CgroupsPath = l.CgroupsPath
+	if spec.Linux != nil {
+		t.CgroupsPath = spec.Linux.CgroupsPath
 	}
-	if t.Config == nil {
-		t.Config, t.Unreported = containerConfigOf(st, &info.RuntimeSpec, t.now), info.unreported()
-		if info.Privileged {
-			t.Config.Linux.SecurityContext = &runtimeapi.LinuxContainerSecurityContext{Privileged: true}
+	if t.Config != nil {
+		return t, nil
+	}
+
+	// The config is made of what the status and the spec tell. CRI-O keeps in an annotation the image's name that the request
+	// had, and tells in the status any name that the image has. Others tell one name, of whichever they know.
+	names := append(spec.annotated(func(r dialect.Runtime) []string { return r.Image }), st.GetImage().GetImage())
+	t.Config = &runtimeapi.ContainerConfig{
+		Metadata:    st.GetMetadata(),
+		Image:       imageReported(st.GetImageId(), cmp.Or(names...)),
+		Mounts:      st.GetMounts(),
+		Labels:      st.GetLabels(),
+		Annotations: st.GetAnnotations(),
+		Linux:       &runtimeapi.LinuxContainerConfig{},
+	}
+	t.Unreported = allOfContainer
+	if p := spec.Process; p != nil { // a spec does not tell command from args, nor env from the image's variables
+		t.Unreported = notInSpec
+		t.Config.Command, t.Config.WorkingDir = p.Args, p.Cwd
+		for _, kv := range p.Env {
+			k, v, _ := strings.Cut(kv, "=")
+			t.Config.Envs = append(t.Config.Envs, &runtimeapi.KeyValue{Key: k, Value: []byte(v)})
 		}
-		if t.now != nil {
-			t.Unreported &^= allResources
-		}
+	}
+	if adj := t.now.GetOomScoreAdj(); adj != 0 { // the one value that asOfNow does not take over
+		t.Config.Linux.Resources = &runtimeapi.LinuxContainerResources{OomScoreAdj: adj}
+	}
+	if info.Privileged {
+		t.Config.Linux.SecurityContext = &runtimeapi.LinuxContainerSecurityContext{Privileged: true}
+	}
+	if t.now != nil {
+		t.Unreported &^= allResources
 	}
 	return t, nil
 }

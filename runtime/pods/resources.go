@@ -19,41 +19,31 @@ func LayResources(base, over *runtimeapi.LinuxContainerResources) *runtimeapi.Li
 		res = proto.CloneOf(base)
 	}
 	// proto.Merge appends lists and unknown fields: without bound, over a life of updates.
-	hugepages := layHugepages(res.GetHugepageLimits(), over.GetHugepageLimits())
-	unknown := layUnknown(res.ProtoReflect().GetUnknown(), over.ProtoReflect().GetUnknown())
+	hugepages := slices.Clone(res.GetHugepageLimits())
+	for _, o := range over.GetHugepageLimits() {
+		same := func(b *runtimeapi.HugepageLimit) bool { return b.GetPageSize() == o.GetPageSize() }
+		if i := slices.IndexFunc(hugepages, same); i >= 0 {
+			hugepages[i] = o
+		} else {
+			hugepages = append(hugepages, o)
+		}
+	}
+	unknown := res.ProtoReflect().GetUnknown()
+	if more := over.ProtoReflect().GetUnknown(); len(more) > 0 {
+		set := map[protowire.Number]bool{}
+		eachField(more, func(n protowire.Number, _ []byte) { set[n] = true })
+		var sum []byte
+		eachField(unknown, func(n protowire.Number, field []byte) {
+			if !set[n] {
+				sum = append(sum, field...)
+			}
+		})
+		unknown = append(sum, more...)
+	}
 	proto.Merge(res, over)
 	res.HugepageLimits = hugepages
 	res.ProtoReflect().SetUnknown(unknown)
 	return res
-}
-
-func layHugepages(base, over []*runtimeapi.HugepageLimit) []*runtimeapi.HugepageLimit {
-	sum := slices.Clone(base)
-	for _, o := range over {
-		same := func(b *runtimeapi.HugepageLimit) bool { return b.GetPageSize() == o.GetPageSize() }
-		if i := slices.IndexFunc(sum, same); i >= 0 {
-			sum[i] = o
-		} else {
-			sum = append(sum, o)
-		}
-	}
-	return sum
-}
-
-// layUnknown drops the fields of base that over has too, and appends over.
-func layUnknown(base, over []byte) []byte {
-	if len(over) == 0 {
-		return base
-	}
-	set := map[protowire.Number]bool{}
-	eachField(over, func(n protowire.Number, _ []byte) { set[n] = true })
-	var sum []byte
-	eachField(base, func(n protowire.Number, field []byte) {
-		if !set[n] {
-			sum = append(sum, field...)
-		}
-	})
-	return append(sum, over...)
 }
 
 // eachField splits encoded fields. Unknown fields of a decoded message are

@@ -1,60 +1,12 @@
 package pods
 
 import (
-	"cmp"
 	"encoding/json"
-	"maps"
-	"strings"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/runtime/dialect"
 )
-
-// podConfigOf makes a config of what the status and the runtime spec tell.
-func podConfigOf(st *runtimeapi.PodSandboxStatus, spec *runtimeSpec) *runtimeapi.PodSandboxConfig {
-	c := &runtimeapi.PodSandboxConfig{
-		Metadata:    st.GetMetadata(),
-		Labels:      st.GetLabels(),
-		Annotations: st.GetAnnotations(),
-		Linux: &runtimeapi.LinuxPodSandboxConfig{
-			CgroupParent: cmp.Or(spec.annotated(func(r dialect.Runtime) []string { return r.CgroupParent })...),
-			Overhead:     resourcesIn(spec.annotated(func(r dialect.Runtime) []string { return r.PodOverhead })),
-			Resources:    resourcesIn(spec.annotated(func(r dialect.Runtime) []string { return r.PodResources })),
-		},
-	}
-	for _, r := range dialect.Runtimes {
-		maps.DeleteFunc(c.Labels, func(label, value string) bool { return value != "" && r.PodLabels[label] == value })
-	}
-	opts := st.GetLinux().GetNamespaces().GetOptions()
-	if opts != nil {
-		c.Linux.SecurityContext = &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: opts}
-	}
-	// The host's name is no pod's.
-	if opts.GetNetwork() != runtimeapi.NamespaceMode_NODE {
-		c.Hostname = spec.Hostname
-	}
-	if spec.Linux != nil {
-		c.Linux.Sysctls = spec.Linux.Sysctl
-	}
-	return c
-}
-
-// unreportedOfPod are the parts that podConfigOf cannot know.
-func (s *runtimeSpec) unreportedOfPod() Parts {
-	if s.Annotations == nil { // there is no spec
-		return allOfPod
-	}
-	return notInPodSpec
-}
-
-// unreported are the parts that containerConfigOf cannot know.
-func (i *containerInfo) unreported() Parts {
-	if i.RuntimeSpec.Process == nil {
-		return allOfContainer
-	}
-	return notInSpec
-}
 
 // annotated returns what the annotations have that a column of the dialects names.
 func (s *runtimeSpec) annotated(column func(dialect.Runtime) []string) (values []string) {
@@ -73,39 +25,6 @@ func resourcesIn(texts []string) *runtimeapi.LinuxContainerResources {
 		}
 	}
 	return nil
-}
-
-// containerConfigOf makes a config of what the status and the runtime spec tell.
-// Command is the whole argument vector, and env has the image's variables too:
-// a spec does not tell them apart.
-func containerConfigOf(
-	st *runtimeapi.ContainerStatus, spec *runtimeSpec, now *runtimeapi.LinuxContainerResources,
-) *runtimeapi.ContainerConfig {
-	c := &runtimeapi.ContainerConfig{
-		Metadata:    st.GetMetadata(),
-		Image:       imageReported(st.GetImageId(), imageNameOf(st, spec)),
-		Mounts:      st.GetMounts(),
-		Labels:      st.GetLabels(),
-		Annotations: st.GetAnnotations(),
-		Linux:       &runtimeapi.LinuxContainerConfig{},
-	}
-	if p := spec.Process; p != nil {
-		c.Command, c.WorkingDir = p.Args, p.Cwd
-		for _, kv := range p.Env {
-			k, v, _ := strings.Cut(kv, "=")
-			c.Envs = append(c.Envs, &runtimeapi.KeyValue{Key: k, Value: []byte(v)})
-		}
-	}
-	if adj := now.GetOomScoreAdj(); adj != 0 { // the one value that asOfNow does not take over
-		c.Linux.Resources = &runtimeapi.LinuxContainerResources{OomScoreAdj: adj}
-	}
-	return c
-}
-
-// imageNameOf is the image's name as the container's request had it. CRI-O keeps that in an annotation, and tells in the status
-// any name that the image has. Others tell one name, of whichever they know.
-func imageNameOf(st *runtimeapi.ContainerStatus, spec *runtimeSpec) string {
-	return cmp.Or(append(spec.annotated(func(r dialect.Runtime) []string { return r.Image }), st.GetImage().GetImage())...)
 }
 
 // resources returns what the spec says in CRI's terms, or nil if it says nothing.

@@ -35,10 +35,15 @@ const statusCalls = 8
 func (s *Store) Sync(ctx context.Context, from Backend) error {
 	r := s.begin("")
 	defer s.end(r)
-	pods, containers, err := list(ctx, from)
+	listed, err := from.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
 	if err != nil {
-		return err
+		return fmt.Errorf("listing the backend's pod sandboxes: %w", err)
 	}
+	listedContainers, err := from.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
+	if err != nil {
+		return fmt.Errorf("listing the backend's containers: %w", err)
+	}
+	pods, containers := listed.GetItems(), listedContainers.GetContainers()
 	s.prune(r, pods, containers)
 
 	var failed failures
@@ -57,19 +62,15 @@ func (s *Store) Sync(ctx context.Context, from Backend) error {
 		})
 	}
 	_ = g.Wait() // the errors are counted instead
-	return failed.sum(len(pods) + len(containers))
-}
-
-func list(ctx context.Context, from Backend) ([]*runtimeapi.PodSandbox, []*runtimeapi.Container, error) {
-	pods, err := from.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
-	if err != nil {
-		return nil, nil, fmt.Errorf("listing the backend's pod sandboxes: %w", err)
+	if failed.count == 0 {
+		return nil
 	}
-	containers, err := from.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
-	if err != nil {
-		return nil, nil, fmt.Errorf("listing the backend's containers: %w", err)
+	all := len(pods) + len(containers)
+	err = fmt.Errorf("%d of the backend's %d pods and containers could not be read, first: %w", failed.count, all, failed.first)
+	if failed.backend {
+		return err
 	}
-	return pods.GetItems(), containers.GetContainers(), nil
+	return &UnreadError{err, failed.count}
 }
 
 // prune forgets what the backend no longer has.
@@ -143,13 +144,6 @@ func podOfList(p *runtimeapi.PodSandbox) reportedPod {
 	}}
 }
 
-func containerOfList(c *runtimeapi.Container) reportedContainer {
-	config := &runtimeapi.ContainerConfig{
-		Metadata: c.GetMetadata(), Image: imageReported(c.GetImageId(), c.GetImage().GetImage()), Labels: c.GetLabels(), Annotations: c.GetAnnotations(), Linux: &runtimeapi.LinuxContainerConfig{},
-	}
-	return reportedContainer{Container: Container{ID: c.GetId(), Config: config, State: c.GetState(), Unreported: allOfContainer | unread}}
-}
-
 func (s *Store) syncContainer(ctx context.Context, from Backend, r reads, c *runtimeapi.Container) error {
 	reported, err := s.fetchContainer(ctx, from, c.GetId())
 	if Gone(err) {
@@ -161,7 +155,13 @@ func (s *Store) syncContainer(ctx context.Context, from Backend, r reads, c *run
 		return nil
 	}
 	if ofObject(err) {
-		reported = containerOfList(c)
+		config := &runtimeapi.ContainerConfig{
+			Metadata: c.GetMetadata(), Image: imageReported(c.GetImageId(), c.GetImage().GetImage()),
+			Labels: c.GetLabels(), Annotations: c.GetAnnotations(), Linux: &runtimeapi.LinuxContainerConfig{},
+		}
+		reported = reportedContainer{Container: Container{
+			ID: c.GetId(), Config: config, State: c.GetState(), Unreported: allOfContainer | unread,
+		}}
 	}
 	if err == nil || ofObject(err) {
 		reported.PodID = c.GetPodSandboxId()
@@ -188,15 +188,4 @@ func (f *failures) add(err error) {
 	if f.count++; f.first == nil {
 		f.first = err
 	}
-}
-
-func (f *failures) sum(of int) error {
-	if f.count == 0 {
-		return nil
-	}
-	err := fmt.Errorf("%d of the backend's %d pods and containers could not be read, first: %w", f.count, of, f.first)
-	if f.backend {
-		return err
-	}
-	return &UnreadError{err, f.count}
 }

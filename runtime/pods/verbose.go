@@ -83,8 +83,30 @@ func (i *containerInfo) config() *runtimeapi.ContainerConfig {
 		}
 		decoded[n] = value
 	}
-	if i.plain(decoded) {
-		return i.Config
+	// The values may be plain text, though all could be base64. The spec's process has them as they really are, though of a
+	// name that comes twice perhaps only the last: whichever reading of the config agrees with it more often is right.
+	// With no spec to compare, that they could all be base64 says that they are.
+	if process := i.RuntimeSpec.Process; process != nil {
+		actual := map[string]bool{}
+		for _, line := range process.Env {
+			actual[line] = true
+		}
+		last := map[string]int{}
+		for n, kv := range i.Config.Envs {
+			last[kv.GetKey()] = n
+		}
+		asPlain, asBase64 := 0, 0
+		for name, n := range last {
+			if actual[name+"="+string(i.Config.Envs[n].GetValue())] {
+				asPlain++
+			}
+			if actual[name+"="+string(decoded[n])] {
+				asBase64++
+			}
+		}
+		if asPlain > asBase64 {
+			return i.Config
+		}
 	}
 	for n, kv := range i.Config.Envs {
 		if kv != nil {
@@ -92,32 +114,4 @@ func (i *containerInfo) config() *runtimeapi.ContainerConfig {
 		}
 	}
 	return i.Config
-}
-
-// plain reports whether the env values are plain text, though all could be base64. The
-// spec's process has them as they really are, though of a name that comes twice
-// perhaps only the last: whichever reading of the config agrees with it more often
-// is right. With no spec to compare, that they could all be base64 says that they are.
-func (i *containerInfo) plain(decoded [][]byte) bool {
-	if i.RuntimeSpec.Process == nil {
-		return false
-	}
-	actual := map[string]bool{}
-	for _, line := range i.RuntimeSpec.Process.Env {
-		actual[line] = true
-	}
-	last := map[string]int{}
-	for n, kv := range i.Config.Envs {
-		last[kv.GetKey()] = n
-	}
-	asPlain, asBase64 := 0, 0
-	for name, n := range last {
-		if actual[name+"="+string(i.Config.Envs[n].GetValue())] {
-			asPlain++
-		}
-		if actual[name+"="+string(decoded[n])] {
-			asBase64++
-		}
-	}
-	return asPlain > asBase64
 }
