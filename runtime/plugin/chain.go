@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -261,7 +262,25 @@ func (c *Chain) resolve(ctx context.Context, m *Member, s Subject, adj *Adjustme
 
 // changed is the event of a change that is yet to be applied to ev.
 func (a *Adjustment) changed(ev Event, c *Change) *observe.FieldChanged {
-	e := &observe.FieldChanged{Hook: a.hook, Field: a.Redact(c.Target()), Previous: c.previous(ev, a.Sanitize), Value: c.value(a.Sanitize)}
+	e := &observe.FieldChanged{Hook: a.hook, Field: a.Redact(c.Target()), Value: c.value(a.Sanitize)}
+	switch c.Op { // of lists, sets and files nothing is shown
+	case SetInt64:
+		if n, errno := ev.Int64(c.Object, c.Field); errno == abi.OK {
+			e.Previous = strconv.FormatInt(n, 10)
+		}
+	case SetText:
+		text, _ := ev.Text(c.Object, c.Field)
+		e.Previous = a.Sanitize(text, maxReason)
+	case SetEntry, DeleteEntry:
+		// Only those of resources are shown: a pod's annotations may hold its whole manifest, and a plugin may be there to
+		// remove them.
+		text, _ := ev.Lookup(c.Object, c.Field, c.Key)
+		if _, resource := c.resource(); resource || text == "" {
+			e.Previous = a.Sanitize(text, maxReason)
+		} else {
+			e.Previous = Redacted
+		}
+	}
 	if c.Object >= abi.FirstHandle {
 		name, id := abi.PodName, abi.PodID
 		if c.Of == abi.Container {

@@ -136,28 +136,6 @@ func (c *Change) value(printable func(text string, limit int) string) string {
 	return printable(c.Text, maxReason)
 }
 
-// previous returns what the change replaces, as value does; "" if there is nothing, or if it is
-// a list, a set or a file. Entries are hidden but for those of resources: a pod's annotations
-// may hold its whole manifest, and a plugin may be there to remove them.
-func (c *Change) previous(ev Event, printable func(text string, limit int) string) string {
-	var text string
-	switch c.Op {
-	case SetInt64:
-		if n, errno := ev.Int64(c.Object, c.Field); errno == abi.OK {
-			return strconv.FormatInt(n, 10)
-		}
-	case SetText:
-		text, _ = ev.Text(c.Object, c.Field)
-	case SetEntry, DeleteEntry:
-		text, _ = ev.Lookup(c.Object, c.Field, c.Key)
-	}
-	_, resource := c.resource()
-	if entry := c.Op == SetEntry || c.Op == DeleteEntry; text != "" && entry && !resource {
-		return Redacted
-	}
-	return printable(text, maxReason)
-}
-
 func (c *Change) isEnv() bool { return c.Kind() == abi.Container && c.Field == abi.ContainerEnv }
 
 // slot is what a change is a claim on. A CRI field, its key of the unified map

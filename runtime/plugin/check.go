@@ -33,20 +33,22 @@ func (a *Adjustment) check(c *Change) error {
 	if _, ok := c.Object.OfQOSClass(); ok {
 		return refused(c, abi.ReadOnly, "the cgroup of a QoS class belongs to kubelet, and plugins can only read it")
 	}
-	var err error
 	if c.IsFile() {
-		err = a.checkFile(c)
-	} else {
-		err = a.checkField(c)
+		if c.Object >= abi.FirstHandle && c.Of == 0 {
+			return refused(c, abi.NotFound, "no such handle")
+		}
+		if err := a.allow(c, abi.CgroupWritable(c.Object), true); err != nil || c.Op == Withdraw {
+			return err
+		}
+		if a.cgroupVersion == 0 {
+			return refused(c, abi.Unsupported, "this node has no cgroup file system that the proxy may write to")
+		}
+		if err := a.parse(c, rules.CgroupSet); err != nil {
+			return err
+		}
+		return a.checkPodLimit(c)
 	}
-	if err != nil {
-		return err
-	}
-	return a.checkPodLimit(c)
-}
 
-// checkField checks a change of a field.
-func (s *scope) checkField(c *Change) error {
 	info := FieldOf(c.Kind(), c.Field)
 	if info == nil {
 		return refused(c, abi.NotFound, "no field "+strconv.Itoa(int(c.Field)))
@@ -57,7 +59,7 @@ func (s *scope) checkField(c *Change) error {
 	if keyed := info.Type == abi.Map || info.Type == abi.Set; c.Op == Withdraw && keyed != (c.Key != "") {
 		return refused(c, abi.Invalid, "the field is of type "+info.Type.String()+"; maps and sets take a key, and others none")
 	}
-	if err := s.allow(c, info.Writable, abi.HandleWritable(*info)); err != nil || c.Op == Withdraw {
+	if err := a.allow(c, info.Writable, abi.HandleWritable(*info)); err != nil || c.Op == Withdraw {
 		return err
 	}
 	if c.Op == DeleteEntry && c.Object >= abi.FirstHandle {
@@ -67,9 +69,12 @@ func (s *scope) checkField(c *Change) error {
 		return refused(c, abi.Invalid, "want UTF-8")
 	}
 	if info.Type == abi.Set {
-		return s.checkElement(c, info)
+		return a.checkElement(c, info)
 	}
-	return s.checkFormat(c, info)
+	if err := a.checkFormat(c, info); err != nil {
+		return err
+	}
+	return a.checkPodLimit(c)
 }
 
 // allow refuses a change that the plugin may not make, or not in this hook: hooks are those for the event's own object, and
@@ -153,20 +158,6 @@ func (a *Adjustment) permitAll() error {
 		}
 	}
 	return nil
-}
-
-// checkFile checks a change of a cgroup file.
-func (s *scope) checkFile(c *Change) error {
-	if c.Object >= abi.FirstHandle && c.Of == 0 {
-		return refused(c, abi.NotFound, "no such handle")
-	}
-	if err := s.allow(c, abi.CgroupWritable(c.Object), true); err != nil || c.Op == Withdraw {
-		return err
-	}
-	if s.cgroupVersion == 0 {
-		return refused(c, abi.Unsupported, "this node has no cgroup file system that the proxy may write to")
-	}
-	return s.parse(c, rules.CgroupSet)
 }
 
 // parse brings a value for a cgroup file into its normal form, in which two ways to write

@@ -31,24 +31,9 @@ func (s *scope) checkElement(c *Change, info *abi.FieldInfo) error {
 		}
 		return s.of.Rights.Bounds.check(c, info.Writing, "")
 	}
-	values, reason := readRecord(record, c.Text)
-	if reason == "" {
-		c.Key = values[record.Key]
-		c.Text = string(abi.AppendRecord(nil, record.Keys, func(k string) string { return values[k] }))
-		reason = checkRecord(info.Format, values)
-	}
-	if reason != "" {
-		return refused(c, abi.Invalid, reason)
-	}
-	return s.of.Rights.Bounds.check(c, info.Writing, values["host_path"])
-}
-
-const wantKey = "want a key of one byte or more, without NUL bytes"
-
-// readRecord returns a record by key. "false" is as good as nothing.
-func readRecord(record *abi.RecordInfo, text string) (values map[string]string, reason string) {
-	values = map[string]string{}
-	ok := abi.EachEntry(text, func(k, v string) bool {
+	var reason string
+	values := map[string]string{}
+	ok := abi.EachEntry(c.Text, func(k, v string) bool {
 		_, twice := values[k]
 		switch {
 		case !slices.Contains(record.Keys, k):
@@ -56,7 +41,7 @@ func readRecord(record *abi.RecordInfo, text string) (values map[string]string, 
 		case twice:
 			reason = "it has " + k + " twice"
 		}
-		if v == "false" {
+		if v == "false" { // which is as good as nothing
 			v = ""
 		}
 		values[k] = v
@@ -65,24 +50,28 @@ func readRecord(record *abi.RecordInfo, text string) (values map[string]string, 
 	if !ok {
 		reason = "its encoding is not that of a record"
 	}
-	return values, reason
-}
-
-// checkRecord checks a mount or device, and says what is wrong with it.
-func checkRecord(f abi.Format, values map[string]string) string {
-	for _, key := range []string{"container_path", "host_path"} {
+	if reason != "" {
+		return refused(c, abi.Invalid, reason)
+	}
+	c.Key = values[record.Key]
+	c.Text = string(abi.AppendRecord(nil, record.Keys, func(k string) string { return values[k] }))
+	for _, key := range []string{"container_path", "host_path"} { // which mounts and devices have
 		if !clean(values[key]) {
-			return key + " " + quoted(values[key]) + ": want an absolute, clean path"
+			return refused(c, abi.Invalid, key+" "+quoted(values[key])+": want an absolute, clean path")
 		}
 	}
 	if values["container_path"] == "/" {
-		return "container_path is the root of the container"
+		return refused(c, abi.Invalid, "container_path is the root of the container")
 	}
-	if check := recordFormats[f]; check != nil {
-		return check(values)
+	if check := recordFormats[info.Format]; check != nil {
+		if reason = check(values); reason != "" {
+			return refused(c, abi.Invalid, reason)
+		}
 	}
-	return ""
+	return s.of.Rights.Bounds.check(c, info.Writing, values["host_path"])
 }
+
+const wantKey = "want a key of one byte or more, without NUL bytes"
 
 // checkDevice takes the permissions of the kernel's device cgroup.
 func checkDevice(values map[string]string) string {

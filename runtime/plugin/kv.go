@@ -181,19 +181,10 @@ func (d *Txn) Commit() error {
 	if len(d.wrote) == 0 {
 		return nil
 	}
-	changed, err := d.kv.commit(d.wrote)
-	if changed != nil {
-		changed()
-	}
-	return err
-}
-
-// commit returns what is to be called if durable values have changed.
-func (kv *KV) commit(wrote map[string]draftValue) (changed func(), err error) {
+	kv := d.kv
 	kv.mu.Lock()
-	defer kv.mu.Unlock()
 	keys, bytes := 0, 0 // how many more there will be
-	for key, v := range wrote {
+	for key, v := range d.wrote {
 		if before, ok := kv.values[key]; ok {
 			keys, bytes = keys-1, bytes-len(key)-len(before)
 		}
@@ -202,10 +193,12 @@ func (kv *KV) commit(wrote map[string]draftValue) (changed func(), err error) {
 		}
 	}
 	if len(kv.values)+keys > MaxKVKeys || kv.bytes+bytes > MaxKV {
-		return nil, fmt.Errorf("kv: other calls left no room for what this one wrote: %w", abi.Limit)
+		kv.mu.Unlock()
+		return fmt.Errorf("kv: other calls left no room for what this one wrote: %w", abi.Limit)
 	}
 	kv.bytes += bytes
-	for key, v := range wrote {
+	var changed func()
+	for key, v := range d.wrote {
 		before, had := kv.values[key]
 		differs := had == v.gone || before != v.text
 		if differs && (kv.restored[key] || hasPrefix(key, kv.durable)) {
@@ -219,5 +212,9 @@ func (kv *KV) commit(wrote map[string]draftValue) (changed func(), err error) {
 			kv.values[key] = v.text
 		}
 	}
-	return changed, nil
+	kv.mu.Unlock()
+	if changed != nil {
+		changed()
+	}
+	return nil
 }

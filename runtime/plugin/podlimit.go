@@ -24,8 +24,21 @@ func (a *Adjustment) checkPodLimit(c *Change) error {
 	if !ok || a.of.KeepsPodLimits {
 		return nil
 	}
-	file, wanted := a.limitOf(c)
-	if wanted.Period == 0 {
+	var file string
+	var wanted rules.Limit
+	switch {
+	case c.Kind() != abi.Container:
+	case c.Op == WriteFile, c.Op == SetEntry && c.Field == abi.Resources+abi.Unified:
+		file, wanted = c.Key, rules.ParseLimit(c.Key, c.Text)
+	case c.Op != SetInt64:
+	case c.Field == abi.Resources+abi.MemoryLimit:
+		file, wanted = rules.MemoryMax, rules.Limit{Amount: max(c.Int, 0), Period: 1}
+	case c.Field == abi.Resources+abi.CPUQuota:
+		file, wanted = rules.CPUMax, rules.Limit{Amount: max(c.Int, 0), Period: cmp.Or(a.number(c, abi.CPUPeriod), rules.DefaultPeriod)}
+	case c.Field == abi.Resources+abi.CPUPeriod:
+		file, wanted = rules.CPUMax, rules.Limit{Amount: max(a.number(c, abi.CPUQuota), 0), Period: cmp.Or(c.Int, rules.DefaultPeriod)}
+	}
+	if wanted.Period == 0 { // it is another change
 		return nil
 	}
 	held, ok := pods.PodLimit(c.Object, file)
@@ -47,26 +60,6 @@ func (a *Adjustment) checkPodLimit(c *Change) error {
 	}
 	c.Raises = true
 	return nil
-}
-
-// limitOf returns the file and the limit that a container has with a change; the zero Limit if
-// it is another change.
-func (a *Adjustment) limitOf(c *Change) (file string, wanted rules.Limit) {
-	if c.Kind() != abi.Container {
-		return "", rules.Limit{}
-	}
-	switch {
-	case c.Op == WriteFile, c.Op == SetEntry && c.Field == abi.Resources+abi.Unified:
-		return c.Key, rules.ParseLimit(c.Key, c.Text)
-	case c.Op != SetInt64:
-	case c.Field == abi.Resources+abi.MemoryLimit:
-		return rules.MemoryMax, rules.Limit{Amount: max(c.Int, 0), Period: 1}
-	case c.Field == abi.Resources+abi.CPUQuota:
-		return rules.CPUMax, rules.Limit{Amount: max(c.Int, 0), Period: cmp.Or(a.number(c, abi.CPUPeriod), rules.DefaultPeriod)}
-	case c.Field == abi.Resources+abi.CPUPeriod:
-		return rules.CPUMax, rules.Limit{Amount: max(a.number(c, abi.CPUQuota), 0), Period: cmp.Or(c.Int, rules.DefaultPeriod)}
-	}
-	return "", rules.Limit{}
 }
 
 // number is another resource of the container that c changes: as the plugin has set it in this

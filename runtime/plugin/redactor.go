@@ -116,7 +116,14 @@ func (r *Redactor) match(text string, at int, cut bool) int {
 		}
 	}
 	for range maxSteps {
-		form := r.last(rest)
+		// The last form that is not behind rest: of those that rest begins with it is the longest, or they all are before it.
+		form := ""
+		switch i, found := slices.BinarySearch(r.forms, rest); {
+		case found:
+			form = rest
+		case i > 0:
+			form = r.forms[i-1]
+		}
 		whole := form != "" && strings.HasPrefix(rest, form)
 		switch {
 		case whole && (len(form) >= minSubstring || isWord(text, at, at+len(form))):
@@ -135,19 +142,6 @@ func (r *Redactor) match(text string, at int, cut bool) int {
 		}
 	}
 	return len(text) - at
-}
-
-// last returns the last form that is not behind s, "" if there is none. Of the forms that s begins with
-// it is the longest, or they all are before it.
-func (r *Redactor) last(s string) string {
-	i, found := slices.BinarySearch(r.forms, s)
-	switch {
-	case found:
-		return s
-	case i == 0:
-		return ""
-	}
-	return r.forms[i-1]
 }
 
 // isWord reports whether text[from:to] is no part of a longer word or number.

@@ -107,17 +107,6 @@ func (s *Shadow) Report() ShadowReport {
 // Breaker returns the shadow's own; nil if it has none.
 func (s *Shadow) Breaker() *Breaker { return s.member.Breaker }
 
-// samples reports whether the shadow is called for the event's pod: for all of its calls, or for none.
-func (s *Shadow) samples(ev Event) bool {
-	uid, _ := ev.Text(abi.Pod, abi.PodUID)
-	if uid == "" || s.sample >= 100 {
-		return rand.IntN(100) < s.sample
-	}
-	h := fnv.New32a()
-	h.Write([]byte(uid))
-	return int(h.Sum32()%100) < s.sample
-}
-
 // shadowed is a call of a shadow that has ended, and that of its twin is yet to come.
 type shadowed struct {
 	of      *Shadow
@@ -129,7 +118,16 @@ type shadowed struct {
 // callShadow calls the member's shadow, within its share of the call's time. It returns nil if there is none or nothing to
 // compare: calls that have no time left, or for which no guest was free, tell nothing of the shadow.
 func (c *Chain) callShadow(ctx context.Context, budget *Budget, of *Shadow, s Subject, owned owners) *shadowed {
-	if of == nil || s.Hook().Info().Phase == abi.Standalone || !of.samples(s) {
+	if of == nil || s.Hook().Info().Phase == abi.Standalone {
+		return nil
+	}
+	drawn := rand.IntN(100)
+	if uid, _ := s.Text(abi.Pod, abi.PodUID); uid != "" { // the same for all calls of the pod
+		h := fnv.New32a()
+		h.Write([]byte(uid))
+		drawn = int(h.Sum32() % 100)
+	}
+	if drawn >= of.sample {
 		return nil
 	}
 	m := &of.member
@@ -188,14 +186,8 @@ func (d *shadowed) compare(ctx context.Context, twin *Adjustment, err error) {
 		})
 		d.describe(&call, twin, targets, was, is)
 	}
-	d.of.note(call)
-	d.of.observer.Observe(ctx, &observe.ShadowCalled{Plugin: d.of.member.ID, Hook: hook, Object: about, Outcome: call.Outcome})
-}
-
-// note counts a call, and keeps it if it was not the same.
-func (s *Shadow) note(call ShadowCall) {
+	s := d.of
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.report.Outcomes[call.Outcome]++
 	switch {
 	case call.Outcome == observe.ShadowSame:
@@ -205,6 +197,8 @@ func (s *Shadow) note(call ShadowCall) {
 		s.report.Calls[s.oldest] = call
 		s.oldest = (s.oldest + 1) % maxShadowCalls
 	}
+	s.mu.Unlock()
+	s.observer.Observe(ctx, &observe.ShadowCalled{Plugin: s.member.ID, Hook: hook, Object: about, Outcome: call.Outcome})
 }
 
 // shadowWish is what a plugin wants of a target: a change, or else an end of the call.
