@@ -34,9 +34,9 @@ func (s *Slots) Missing(why, files bool) []string {
 	return reasons
 }
 
-// failure says why a plugin is not as its files say; nil if it is, or is on its way to be.
+// failure says why a plugin is not as its files say, and what runs meanwhile; nil if it is, or is on its way to be.
 func (p *slot) failure() *status.FileFailure {
-	f := &status.FileFailure{Since: p.bad, Meanwhile: p.meanwhile()}
+	f := &status.FileFailure{Since: p.bad}
 	switch v := p.loads(); {
 	case p.description.Problem != nil:
 		f.Error = p.description.Problem.Error()
@@ -52,26 +52,25 @@ func (p *slot) failure() *status.FileFailure {
 		why += "; nor can its last good version be loaded: " + plugin.Printable(last.reason.Error(), 1<<10)
 	}
 	f.Error = why
-	return f
-}
 
-// meanwhile says what runs while the files of a plugin cannot be loaded.
-func (p *slot) meanwhile() string {
 	switch {
 	case p.owner.off[p.id] != nil:
-		return "the plugin stays disabled"
+		f.Meanwhile = "the plugin stays disabled"
 	case p.owner.bypassed:
-		return "plugins are bypassed"
+		f.Meanwhile = "plugins are bypassed"
 	case p.active != nil:
 		since := p.active.since
 		if p.good != nil && p.good.Description.Same(p.active.description) {
 			since = p.good.Since
 		}
-		return fmt.Sprintf("version %s of %s stays active", plugin.Printable(p.active.loaded.Manifest().Version, 1<<8), since.UTC().Format(time.RFC3339))
+		version := plugin.Printable(p.active.loaded.Manifest().Version, 1<<8)
+		f.Meanwhile = fmt.Sprintf("version %s of %s stays active", version, since.UTC().Format(time.RFC3339))
 	case p.refuses():
-		return "its hooks are refused until its last good version is loaded"
+		f.Meanwhile = "its hooks are refused until its last good version is loaded"
 	case p.last != nil && p.last.state != failed:
-		return "its last good version is being loaded"
+		f.Meanwhile = "its last good version is being loaded"
+	default:
+		f.Meanwhile = "the plugin is not loaded"
 	}
-	return "the plugin is not loaded"
+	return f
 }

@@ -93,8 +93,7 @@ func (s *Slots) Run(ctx context.Context) {
 			s.post(func(ctx context.Context) { s.update(ctx, list) })
 		})
 	})
-	tasks.Go(func() { s.Bypass.watch(ctx) })
-	for _, run := range []func(context.Context){s.run, s.generations.syncMissed, s.durable.Run, s.lastGood.Run} {
+	for _, run := range []func(context.Context){s.run, s.Bypass.watch, s.generations.syncMissed, s.durable.Run, s.lastGood.Run} {
 		tasks.Go(func() { run(ctx) })
 	}
 	tasks.Wait()

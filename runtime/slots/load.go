@@ -119,19 +119,30 @@ func (p *slot) warnOnce(ctx context.Context) {
 	}
 }
 
-// remember has the active version saved as the last good one, if it is not on probation.
+// remember has the active version saved as the last good one. If it is on probation, that begins with the first call of this.
 func (p *slot) remember(ctx context.Context) {
-	d := p.active.description
-	isGood := p.good != nil && p.good.Description.Same(d)
-	if !isGood && p.onProbation(ctx) {
+	s, d := p.owner, p.active.description
+	if p.good != nil && p.good.Description.Same(d) {
+		s.trials.Settle(p.id, s.counts)
 		return
 	}
-	p.owner.trials.Settle(p.id, p.owner.counts)
-	if isGood {
+	generation := d.Generation()
+	if t := s.trials.Get(p.id, generation); t != nil && t.Open() {
+		if p.judging == generation {
+			return
+		}
+		s.trials.Activate(p.id, generation, s.counts(p.id))
+		if t.Ends.IsZero() {
+			s.jobs.Go(func() { s.trials.Save(ctx) })
+			s.observer.Observe(ctx, &observe.ProbationBegun{Plugin: p.id, Ends: s.trials.Get(p.id, generation).Ends})
+		}
+		p.judging = generation
+		p.judgeLater(generation)
 		return
 	}
+	s.trials.Settle(p.id, s.counts)
 	p.good = &lastgood.Version{Description: d, Since: time.Now()}
-	p.owner.lastGood.Keep(*p.good)
+	s.lastGood.Keep(*p.good)
 }
 
 // synchronize calls Synchronize of a version for the pods, for one at least, in the background,

@@ -45,26 +45,6 @@ func judged(trials *probation.Trials, d registry.Description) registry.Descripti
 	return d
 }
 
-// onProbation reports whether the active version is on probation, which begins with the first call of this.
-func (p *slot) onProbation(ctx context.Context) bool {
-	s, generation := p.owner, p.active.description.Generation()
-	t := s.trials.Get(p.id, generation)
-	if t == nil || !t.Open() {
-		return false
-	}
-	if p.judging == generation {
-		return true
-	}
-	s.trials.Activate(p.id, generation, s.counts(p.id))
-	if t.Ends.IsZero() {
-		s.jobs.Go(func() { s.trials.Save(ctx) })
-		s.observer.Observe(ctx, &observe.ProbationBegun{Plugin: p.id, Ends: s.trials.Get(p.id, generation).Ends})
-	}
-	p.judging = generation
-	p.judgeLater(generation)
-	return true
-}
-
 func (p *slot) judgeLater(generation string) {
 	time.AfterFunc(judgeEvery, func() { p.owner.post(func(ctx context.Context) { p.judge(ctx, generation) }) })
 }
@@ -91,8 +71,11 @@ func (p *slot) judge(ctx context.Context, generation string) {
 		p.next.discard()
 		p.next, s.changed = nil, true
 		shares := p.good != nil && p.good.Description.Source() == p.active.source
-		if !shares && p.lost() {
-			p.good = nil
+		if p.good != nil && !shares && p.good.Description.Digest != "" {
+			// Its module may be lost: the file has another content, and there is no copy.
+			if _, err := s.lastGood.Copy(p.good.Description).ReadModule(); err != nil {
+				p.good = nil
+			}
 		}
 		switch {
 		case p.good == nil || p.good.Description.Disabled:
@@ -112,15 +95,6 @@ func (p *slot) judge(ctx context.Context, generation string) {
 	}
 	p.judging = ""
 	s.jobs.Go(func() { s.trials.Save(ctx) })
-}
-
-// lost reports whether nobody has the module of the last good version any more: its file has another content, and there is no copy.
-func (p *slot) lost() bool {
-	if p.good == nil || p.good.Description.Digest == "" {
-		return false
-	}
-	_, err := p.owner.lastGood.Copy(p.good.Description).ReadModule()
-	return err != nil
 }
 
 // Retry has the version of a plugin loaded once more that failed its probation. The error says that there is none.
