@@ -39,15 +39,6 @@ type source struct {
 	koordinator bool                           // it is hookserver.d
 }
 
-// registers reports whether a file may register a plugin. Koordinator's rule is that its name
-// ends in the four letters json, with or without a dot.
-func (s source) registers(name string) bool {
-	if s.koordinator {
-		return strings.HasSuffix(name, "json")
-	}
-	return filepath.Ext(name) == ".json" && !strings.HasPrefix(name, ".")
-}
-
 // sources returns the directories in the order in which they get an id that
 // both want.
 func (d Dirs) sources() (all []source) {
@@ -92,10 +83,14 @@ func (s source) read(f files) (r reading) {
 		var registered bool
 		var problem error
 		path, ext := filepath.Join(s.dir, name), filepath.Ext(name)
+		registers := ext == ".json" && !strings.HasPrefix(name, ".")
+		if s.koordinator { // whose rule is that the name ends in the four letters json, with or without a dot
+			registers = strings.HasSuffix(name, "json")
+		}
 		switch {
 		case ext == ".wasm" && !strings.HasPrefix(name, "."):
 			d, registered = f.readModule(path, slices.Contains(names, stem(name)+".json"))
-		case s.registers(name) && !(ext == ".json" && slices.Contains(names, stem(name)+".wasm")):
+		case registers && !(ext == ".json" && slices.Contains(names, stem(name)+".wasm")):
 			d, registered, problem = s.readJSON(path, f)
 		}
 		if d.Problem != nil {

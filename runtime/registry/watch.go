@@ -72,29 +72,25 @@ func (w *Watcher) List() List {
 func (w *Watcher) Run(ctx context.Context, changed func(List)) {
 	changed(w.List())
 	for w.wait(ctx) {
-		if list := w.settled(w.read(ctx)); !reflect.DeepEqual(list, w.list) {
+		had := map[string]Description{}
+		for _, d := range w.list.Plugins {
+			had[d.ID] = d
+		}
+		list := w.read(ctx)
+		found := list.Plugins
+		list.Plugins = nil
+		for _, d := range found { // a plugin stays as it was whose files are bad and may be half written
+			if before, known := had[d.ID]; d.Problem == nil || w.bad[d.Problem.Error()].reported {
+				list.Plugins = append(list.Plugins, d)
+			} else if known {
+				list.Plugins = append(list.Plugins, before)
+			}
+		}
+		if !reflect.DeepEqual(list, w.list) {
 			w.list = list
 			changed(w.List())
 		}
 	}
-}
-
-// settled leaves a plugin as it was whose files are bad and may be half written.
-func (w *Watcher) settled(list List) List {
-	had := map[string]Description{}
-	for _, d := range w.list.Plugins {
-		had[d.ID] = d
-	}
-	var plugins []Description
-	for _, d := range list.Plugins {
-		if before, known := had[d.ID]; d.Problem == nil || w.bad[d.Problem.Error()].reported {
-			plugins = append(plugins, d)
-		} else if known {
-			plugins = append(plugins, before)
-		}
-	}
-	list.Plugins = plugins
-	return list
 }
 
 // read reads the directories, after it has made sure that no later change is missed.
@@ -102,33 +98,8 @@ func (w *Watcher) read(ctx context.Context) (list List) {
 	w.covered = w.notify.cover(ctx, w.sources)
 	var problems []error
 	list.Plugins, problems = merge(w.good, w.sources)
-	w.report(ctx, problems)
-	for _, s := range w.sources {
-		i := slices.IndexFunc(problems, func(err error) bool {
-			var of *directoryError
-			return errors.As(err, &of) && of.path == s.dir
-		})
-		if i < 0 {
-			delete(w.unread, s.dir)
-		} else {
-			list.Unread = append(list.Unread, problems[i])
-		}
-	}
-	list.Complete = len(w.unread) == 0
-	good := make(map[string]Description, len(list.Plugins))
-	for _, d := range list.Plugins {
-		if had, known := w.good[d.ID]; d.Problem == nil {
-			good[d.ID] = d
-		} else if known {
-			good[d.ID] = had
-		}
-	}
-	w.good = good
-	return list
-}
 
-// report reports each problem once, when it has lasted: a file may still be being written.
-func (w *Watcher) report(ctx context.Context, problems []error) {
+	// Each problem is reported once, when it has lasted: a file may still be being written.
 	bad := make(map[string]*problem, len(problems))
 	for _, err := range problems {
 		p, state := w.bad[err.Error()], stateOf(err)
@@ -148,12 +119,45 @@ func (w *Watcher) report(ctx context.Context, problems []error) {
 		bad[err.Error()] = p
 	}
 	w.bad = bad
+
+	for _, s := range w.sources {
+		i := slices.IndexFunc(problems, func(err error) bool {
+			var of *directoryError
+			return errors.As(err, &of) && of.path == s.dir
+		})
+		if i < 0 {
+			delete(w.unread, s.dir)
+		} else {
+			list.Unread = append(list.Unread, problems[i])
+		}
+	}
+	list.Complete = len(w.unread) == 0
+
+	good := make(map[string]Description, len(list.Plugins))
+	for _, d := range list.Plugins {
+		if had, known := w.good[d.ID]; d.Problem == nil {
+			good[d.ID] = d
+		} else if known {
+			good[d.ID] = had
+		}
+	}
+	w.good = good
+	return list
 }
 
 // wait returns when it is time to read again, after a series of events for instance; false
 // when ctx is done.
 func (w *Watcher) wait(ctx context.Context) bool {
-	due := time.NewTimer(w.pause())
+	pause := rescan
+	if !w.covered {
+		pause = poll
+	}
+	for _, p := range w.bad {
+		if !p.reported {
+			pause = min(pause, time.Until(p.since.Add(settleTime)))
+		}
+	}
+	due := time.NewTimer(max(pause, 0))
 	defer due.Stop()
 	var look <-chan time.Time
 	if len(w.notify.missing) > 0 {
@@ -181,18 +185,4 @@ func (w *Watcher) wait(ctx context.Context) bool {
 			return false
 		}
 	}
-}
-
-// pause is how long to wait without an event.
-func (w *Watcher) pause() time.Duration {
-	pause := rescan
-	if !w.covered {
-		pause = poll
-	}
-	for _, p := range w.bad {
-		if !p.reported {
-			pause = min(pause, time.Until(p.since.Add(settleTime)))
-		}
-	}
-	return max(pause, 0)
 }
