@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"io/fs"
 	"net"
 	"sync"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/proxy"
+	"github.com/wasmproxy/wasmproxy/runtime/slots"
 )
 
 // adminMode is for the proxy's user alone: answers name all pods of the node.
@@ -30,77 +30,75 @@ const adminRetry = 10 * time.Second
 // two Prometheus servers, and as many probes.
 const maxScrapers = 32
 
-// operators serves what operators ask for, beside calls, which do not depend on it.
-type operators struct {
-	config  *config.Config
-	retry   time.Duration // of a socket that could not be made
-	sources admin.Sources // of the sockets
-	public  admin.Sources // of metrics-listen
-}
+// serveOperators serves what operators ask for, beside calls, which do not depend on it: on all sockets that the settings name,
+// until one of the contexts is done. The next proxy wants them when this one begins to stop, which is the end of ctx.
+func (d *daemon) serveOperators(ctx, background context.Context) {
+	sources := admin.Sources{
+		Observer: d.observer, Explain: d.explain, Metrics: d.metrics.Handler(),
+		Healthy: d.selfCheck, NotReady: func(ctx context.Context) []string { return d.notReady(ctx, true) },
+		Bypass: d.slots.Bypass.Status, Status: d.status, Plugins: d.plugins,
+		SetBypass: d.slots.Bypass.Set, Retry: d.slots.Retry, Shadow: d.slots.Shadows.Report,
+		Record: slots.Recordings{Slots: d.slots, Version: d.version}.Record,
+	}
+	public := sources // of metrics-listen, where reasons have no errors of plugins
+	public.NotReady = func(ctx context.Context) []string { return d.notReady(ctx, false) }
 
-// serve serves all sockets that the settings name until one of the contexts is done. The next proxy wants them when this
-// one begins to stop, which is the end of ctx.
-func (o *operators) serve(ctx, background context.Context) {
 	var servers sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(background, cancel)()
-	if path := config.Path(o.config.AdminSocket); path != "" {
+	if path := config.Path(d.config.AdminSocket); path != "" {
 		servers.Go(func() {
-			o.keepServing(ctx, func(ctx context.Context) error {
-				return o.serveSocket(ctx, path, adminMode, admin.Serve)
+			d.keepServing(ctx, func(ctx context.Context) error {
+				l, err := proxy.Listen(ctx, path, adminMode)
+				if err != nil {
+					return err
+				}
+				return admin.Serve(ctx, l, sources)
 			}, func(err error) observe.Event { return &observe.AdminSocketFailed{Socket: path, Err: err} })
 		})
 	}
-	if path := config.Path(o.config.StatusSocket); path != "" {
+	if path := config.Path(d.config.StatusSocket); path != "" {
 		servers.Go(func() {
-			o.keepServing(ctx, func(ctx context.Context) error {
-				return o.serveSocket(ctx, path, statusMode, func(ctx context.Context, l net.Listener, s admin.Sources) error {
-					return admin.ServeStatus(ctx, netutil.LimitListener(l, maxScrapers), s)
-				})
+			d.keepServing(ctx, func(ctx context.Context) error {
+				l, err := proxy.Listen(ctx, path, statusMode)
+				if err != nil {
+					return err
+				}
+				return admin.ServeStatus(ctx, netutil.LimitListener(l, maxScrapers), sources)
 			}, func(err error) observe.Event { return &observe.StatusSocketFailed{Socket: path, Err: err} })
 		})
 	}
-	if address := o.config.MetricsListen; address != "" {
+	if address := d.config.MetricsListen; address != "" {
 		servers.Go(func() {
-			o.keepServing(ctx, func(ctx context.Context) error {
+			d.keepServing(ctx, func(ctx context.Context) error {
 				l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 				if err != nil {
 					return err
 				}
-				o.public.Observer.Observe(ctx, &observe.ServingMetrics{Address: l.Addr().String()})
-				return admin.ServePublic(ctx, netutil.LimitListener(l, maxScrapers), o.public)
+				d.observer.Observe(ctx, &observe.ServingMetrics{Address: l.Addr().String()})
+				return admin.ServePublic(ctx, netutil.LimitListener(l, maxScrapers), public)
 			}, func(err error) observe.Event { return &observe.MetricsListenFailed{Address: address, Err: err} })
 		})
 	}
 	servers.Wait()
 }
 
-func (o *operators) serveSocket(
-	ctx context.Context, path string, mode fs.FileMode, serve func(context.Context, net.Listener, admin.Sources) error,
-) error {
-	l, err := proxy.Listen(ctx, path, mode)
-	if err != nil {
-		return err
-	}
-	return serve(ctx, l, o.sources)
-}
-
 // keepServing calls serve again and again until ctx is done. If it fails, an event says so, and it is tried again later;
 // there is one event until an attempt took longer than that.
-func (o *operators) keepServing(ctx context.Context, serve func(context.Context) error, failed func(error) observe.Event) {
+func (d *daemon) keepServing(ctx context.Context, serve func(context.Context) error, failed func(error) observe.Event) {
 	for reported := false; ; {
 		start := time.Now()
 		err := serve(ctx)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		if !reported || time.Since(start) > o.retry {
-			o.sources.Observer.Observe(ctx, failed(err))
+		if !reported || time.Since(start) > d.adminRetry {
+			d.observer.Observe(ctx, failed(err))
 			reported = true
 		}
 		select {
-		case <-time.After(o.retry):
+		case <-time.After(d.adminRetry):
 		case <-ctx.Done():
 		}
 	}

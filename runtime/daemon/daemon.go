@@ -18,6 +18,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/observe/tracing"
 	"github.com/wasmproxy/wasmproxy/runtime/peers"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/proxy"
 	"github.com/wasmproxy/wasmproxy/runtime/reconcile"
 	"github.com/wasmproxy/wasmproxy/runtime/service"
 	"github.com/wasmproxy/wasmproxy/runtime/settings"
@@ -128,31 +129,27 @@ func open(ctx context.Context, c *config.Config, observer observe.Observer, o op
 		startTime: o.startTime, adminRetry: o.adminRetry,
 	}
 	d.metrics = metrics.New(o.version, d.levels, docker.Shapes())
-	d.observer = d.sinks(ctx, o.version, observe.Sinks{observer, d.metrics, d.notifier})
-	o.engine.Observer = d.observer
-	if err := d.assemble(ctx, o); err != nil {
-		d.close()
-		return nil, err
-	}
-	return d, nil
-}
-
-// sinks adds to the sinks those that the operator asks for. Variables that ask for traces may be
-// meant for all services of a node, so that a wrong one must not keep the proxy from serving.
-func (d *daemon) sinks(ctx context.Context, version string, always observe.Sinks) observe.Sinks {
+	always := observe.Sinks{observer, d.metrics, d.notifier}
 	var err error
-	if d.traces, err = tracing.New(ctx, version, always); err != nil {
+	if d.traces, err = tracing.New(ctx, o.version, always); err != nil {
+		// Variables that ask for traces may be meant for all services of a node: a wrong one must not keep the proxy from serving.
 		always.Observe(ctx, &observe.TracesOff{Err: err})
 	}
 	all := slices.Clone(always)
 	if d.traces != nil {
 		all = append(all, d.traces)
 	}
-	if c := d.config; c.AuditLog != "" {
+	if c.AuditLog != "" {
 		d.audit = audit.New(audit.Options{To: c.AuditLog, MaxBytes: c.AuditBytes(), Backups: int(c.AuditLogCount), Observer: always})
 		all = append(all, d.audit)
 	}
-	return all
+	d.observer = all
+	o.engine.Observer = d.observer
+	if err := d.assemble(ctx, o); err != nil {
+		d.close()
+		return nil, err
+	}
+	return d, nil
 }
 
 func (d *daemon) assemble(ctx context.Context, o options) (err error) {
@@ -183,10 +180,17 @@ func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 	return d.connect()
 }
 
+// listenMode is of the socket for calls: kubelet may run with a group of its own.
+const listenMode = 0o660
+
 // serve answers calls once plugins are loaded, which wait in the socket's queue until then, but not for long. What must
 // not be ignored refuses its hooks from the first call on; other plugins that take longer are loaded while calls pass.
 func (d *daemon) serve(ctx context.Context) error {
-	listener, err := d.listen(ctx)
+	path := config.Path(d.config.Listen)
+	listener, err := d.passed.Listener(path)
+	if listener == nil && err == nil { // systemd has passed none
+		listener, err = proxy.Listen(ctx, path, listenMode)
+	}
 	if err != nil {
 		return &notStarted{err}
 	}
@@ -210,11 +214,29 @@ func (d *daemon) serve(ctx context.Context) error {
 	}
 	d.observer.Observe(ctx, &observe.Serving{Listen: d.config.Listen, Backend: d.config.Backend})
 	tasks.Go(func() { d.notifier.Run(background, d.selfCheck) })
-	tasks.Go(func() { d.operators().serve(ctx, background) })
+	tasks.Go(func() { d.serveOperators(ctx, background) })
 	tasks.Go(func() { keepSettings(background, d.settings, d.reconciler.Backend, d.observer) })
-	stopping := d.reportStop(ctx)
+	stopping := make(chan time.Time, 1) // has the time once ctx has told the daemon to stop
+	context.AfterFunc(ctx, func() {
+		begun := time.Now()
+		d.observer.Observe(context.WithoutCancel(ctx), &observe.Stopping{DrainTimeout: d.config.DrainTimeout})
+		stopping <- begun
+	})
 	err = d.server.Serve(ctx, d.peers.Listen(listener))
-	d.drain(ctx, background, stopping)
+
+	// Post hooks may end within what calls have left of the drain timeout, which began then.
+	start := time.Now()
+	select {
+	case <-ctx.Done():
+		start = <-stopping
+	default: // the listener failed
+	}
+	draining, cancel := context.WithDeadline(background, start.Add(d.config.DrainTimeout))
+	defer cancel()
+	if err := d.reconciler.Queue.Drain(draining); err != nil {
+		d.busy = true
+		d.observer.Observe(draining, &observe.ShutdownLate{Of: "post hooks", After: time.Since(start)})
+	}
 	stop()
 	tasks.Wait()
 	called, failed := d.metrics.HookCalls()

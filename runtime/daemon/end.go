@@ -9,35 +9,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
-// reportStop makes an event of the end of ctx, which tells the daemon to stop. After that the
-// channel has the time.
-func (d *daemon) reportStop(ctx context.Context) <-chan time.Time {
-	stopping := make(chan time.Time, 1)
-	context.AfterFunc(ctx, func() {
-		begun := time.Now()
-		d.observer.Observe(context.WithoutCancel(ctx), &observe.Stopping{DrainTimeout: d.config.DrainTimeout})
-		stopping <- begun
-	})
-	return stopping
-}
-
-// drain lets post hooks end, within what calls have left of the drain timeout, which
-// began when the daemon was told to stop: serving is done then.
-func (d *daemon) drain(serving, ctx context.Context, stopping <-chan time.Time) {
-	start := time.Now()
-	select {
-	case <-serving.Done():
-		start = <-stopping
-	default: // the listener failed
-	}
-	ctx, cancel := context.WithDeadline(ctx, start.Add(d.config.DrainTimeout))
-	defer cancel()
-	if err := d.reconciler.Queue.Drain(ctx); err != nil {
-		d.busy = true
-		d.observer.Observe(ctx, &observe.ShutdownLate{Of: "post hooks", After: time.Since(start)})
-	}
-}
-
 // closeTime is how long ticks and loads may take at the end. With the drain timeout, and the second
 // that sinks have, it is less than the 5 s for which kubelet's connection waits in a restart.
 const closeTime = 500 * time.Millisecond

@@ -10,19 +10,15 @@ import (
 )
 
 func (d *daemon) explain(ctx context.Context, name string) (*explain.Report, error) {
-	if !d.reconciler.Following.Load() {
-		return d.explainLeft(ctx, name)
+	if d.reconciler.Following.Load() {
+		report, err := d.reconciler.Enforcer().Explain(ctx, name)
+		if errors.Is(err, explain.ErrNotFound) && d.reconciler.Backend.Behind() {
+			return nil, admin.NotReady("the proxy has not read the pods of the container runtime yet; " + err.Error())
+		}
+		return report, err
 	}
-	report, err := d.reconciler.Enforcer().Explain(ctx, name)
-	if errors.Is(err, explain.ErrNotFound) && d.reconciler.Backend.Behind() {
-		return nil, admin.NotReady("the proxy has not read the pods of the container runtime yet; " + err.Error())
-	}
-	return report, err
-}
 
-// explainLeft tells of the values that plugins have left, while none is loaded. The daemon's store
-// follows no pods then, so that the runtime is asked for them.
-func (d *daemon) explainLeft(ctx context.Context, name string) (*explain.Report, error) {
+	// No plugin is loaded, but some may have left values. The store follows no pods then, so that the runtime is asked for them.
 	switch {
 	case !d.reconciler.Ledger.Empty(), len(d.reconciler.Ledger.IgnoredPods()) > 0:
 	case d.slots.Bypass.Status().On:

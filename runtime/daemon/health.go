@@ -3,24 +3,8 @@ package daemon
 import (
 	"context"
 
-	"github.com/wasmproxy/wasmproxy/runtime/admin"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
-	"github.com/wasmproxy/wasmproxy/runtime/slots"
 )
-
-// operators serve from the daemon's state. On metrics-listen, reasons have no errors of plugins.
-func (d *daemon) operators() *operators {
-	all := admin.Sources{
-		Observer: d.observer, Explain: d.explain, Metrics: d.metrics.Handler(),
-		Healthy: d.selfCheck, NotReady: func(ctx context.Context) []string { return d.notReady(ctx, true) },
-		Bypass: d.slots.Bypass.Status, Status: d.status, Plugins: d.plugins,
-		SetBypass: d.slots.Bypass.Set, Retry: d.slots.Retry, Shadow: d.slots.Shadows.Report,
-		Record: slots.Recordings{Slots: d.slots, Version: d.version}.Record,
-	}
-	public := all
-	public.NotReady = func(ctx context.Context) []string { return d.notReady(ctx, false) }
-	return &operators{d.config, d.adminRetry, all, public}
-}
 
 // notReady returns the reasons for which calls do not get what they are to get: the container
 // runtime does not answer, its pods are not known, or a plugin that must not be ignored is not
@@ -46,7 +30,22 @@ func (d *daemon) unready(why, files bool) (reasons []string) {
 		reasons = append(reasons, "the pods of the container runtime have not been read yet")
 	}
 	if files {
-		reasons = append(reasons, settingsReasons(d.settings.State(), why)...)
+		switch s := d.settings.State(); {
+		case s.Err == nil:
+		case why:
+			reasons = append(reasons, plugin.Printable(s.Problem(), 1<<11))
+		default:
+			reasons = append(reasons, "the settings file cannot be used; "+s.Meanwhile())
+		}
 	}
 	return append(reasons, d.slots.Missing(why, files)...)
+}
+
+// selfCheck succeeds if the owner of the slots and the listener answer. It makes no call of
+// CRI and asks no plugin.
+func (d *daemon) selfCheck(ctx context.Context) error {
+	if err := d.slots.Answer(ctx); err != nil {
+		return err
+	}
+	return d.answers(ctx, d.config.Listen)
 }

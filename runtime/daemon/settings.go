@@ -6,7 +6,6 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/backend"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
-	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/settings"
 )
 
@@ -46,15 +45,4 @@ func keepSettings(ctx context.Context, source *settings.Source, runtime *backend
 			return
 		}
 	}
-}
-
-// settingsReasons says, for notReady, why the settings file is not active. With why comes what is wrong in it.
-func settingsReasons(s settings.State, why bool) []string {
-	switch {
-	case s.Err == nil:
-		return nil
-	case why:
-		return []string{plugin.Printable(s.Problem(), 1<<11)}
-	}
-	return []string{"the settings file cannot be used; " + s.Meanwhile()}
 }

@@ -84,6 +84,17 @@ func (d *daemon) snapshot(ctx context.Context) (*status.Status, error) {
 	return s, err
 }
 
+// levels is metrics.Levels.
+func (d *daemon) levels() (*status.Status, map[string]*plugin.Metrics) {
+	// At the end the plugins are not known.
+	s, _ := d.snapshot(context.Background())
+	if !d.reconciler.Backend.Reachable() {
+		s.NotReady = []string{"there is no connection to the container runtime"}
+	}
+	s.NotReady = append(s.NotReady, d.unready(false, false)...)
+	return s, d.slots.Metrics()
+}
+
 // plugins returns the state of all plugins.
 func (d *daemon) plugins(ctx context.Context) (status.Plugins, error) {
 	all, err := d.slots.Plugins(ctx)
