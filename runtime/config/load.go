@@ -110,7 +110,33 @@ func Default() *Config {
 // load takes other defaults than the settings' own, where there are any.
 func load(fs *pflag.FlagSet, file File, defaults map[string]any) (*Config, error) {
 	k, from := koanf.New("."), origins{}
-	if err := errors.Join(loadDefaults(k, defaults), loadFile(k, file, from), loadEnv(k, from), loadFlags(k, fs, from)); err != nil {
+	errs := []error{loadDefaults(k, defaults), loadFile(k, file, from)}
+	err := k.Load(env.Provider(".", env.Opt{Prefix: envPrefix, TransformFunc: func(name, value string) (string, any) {
+		s, ok := settingOf(envKey(name))
+		if !ok { // see UnknownVariables
+			return "", nil
+		}
+		from[s.key] = "environment variable " + name
+		if err := s.check(value); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", from[s.key], err))
+		}
+		return s.key, value
+	}}), nil)
+	errs = append(errs, err)
+	err = k.Load(posflag.ProviderWithFlag(fs, ".", nil, func(f *pflag.Flag) (string, any) {
+		name := f.Name
+		if key, old := koordNames[name]; old {
+			name = key
+		}
+		if _, known := settingOf(name); !f.Changed || !known { // the defaults of flags are settled
+			return "", nil
+		}
+		if from[name] = ""; f.Name != name {
+			from[name] = "--" + f.Name
+		}
+		return name, f.Value.String()
+	}), nil)
+	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
 	c := new(Config)
@@ -217,23 +243,6 @@ func (s setting) check(text string) error {
 	return nil
 }
 
-// loadEnv ignores a variable that is no setting: see UnknownVariables.
-func loadEnv(k *koanf.Koanf, from origins) error {
-	var errs []error
-	err := k.Load(env.Provider(".", env.Opt{Prefix: envPrefix, TransformFunc: func(name, value string) (string, any) {
-		s, ok := settingOf(envKey(name))
-		if !ok {
-			return "", nil
-		}
-		from[s.key] = "environment variable " + name
-		if err := s.check(value); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", from[s.key], err))
-		}
-		return s.key, value
-	}}), nil)
-	return errors.Join(append(errs, err)...)
-}
-
 // UnknownVariables returns the names of the environment variables with the prefix
 // WASMPROXY_ that are no setting, sorted. They are ignored: Kubernetes makes such
 // variables for a Service named wasmproxy.
@@ -251,23 +260,6 @@ func UnknownVariables() []string {
 
 func envKey(name string) string {
 	return strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, envPrefix), "_", "-"))
-}
-
-// loadFlags takes the flags that were given; the others' defaults are settled.
-func loadFlags(k *koanf.Koanf, fs *pflag.FlagSet, from origins) error {
-	return k.Load(posflag.ProviderWithFlag(fs, ".", nil, func(f *pflag.Flag) (string, any) {
-		name := f.Name
-		if key, old := koordNames[name]; old {
-			name = key
-		}
-		if _, known := settingOf(name); !f.Changed || !known {
-			return "", nil
-		}
-		if from[name] = ""; f.Name != name {
-			from[name] = "--" + f.Name
-		}
-		return name, f.Value.String()
-	}), nil)
 }
 
 // setting is a field of Config.

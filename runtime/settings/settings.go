@@ -67,24 +67,6 @@ func (s *Source) FallBack(cause error) (*config.Config, error) {
 	if s.file.Path == "" || s.lastGood { // nothing else is left
 		return nil, ErrNone
 	}
-	good, err := s.newest()
-	if err != nil {
-		return nil, err
-	}
-	if good == nil || s.file.Err == nil && bytes.Equal(good.Text, s.file.Text) { // which cannot be used
-		return nil, ErrNone
-	}
-	c, err := s.load(config.File{Path: s.file.Path, Text: good.Text})
-	if err != nil {
-		return nil, err
-	}
-	s.active, s.text, s.since, s.lastGood, s.refused = c, good.Text, good.Since, true, cause
-	s.judged, s.verdict = s.file, cause
-	return c, nil
-}
-
-// newest returns the last good settings that were kept last; nil if none were.
-func (s *Source) newest() (newest *lastgood.Settings, err error) {
 	path, err := filepath.Abs(s.file.Path)
 	if err != nil {
 		return nil, err
@@ -96,21 +78,31 @@ func (s *Source) newest() (newest *lastgood.Settings, err error) {
 	if dir := s.withoutFile(); dir != "" && !slices.Contains(dirs, dir) {
 		dirs = append(dirs, dir)
 	}
+	var good *lastgood.Settings // those that were kept last
 	var errs []error
 	for _, dir := range dirs {
-		good, err := lastgood.ReadSettings(dir, path)
+		kept, err := lastgood.ReadSettings(dir, path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			errs = append(errs, err)
-		case newest == nil || good.Since.After(newest.Since):
-			newest = &good
+		case good == nil || kept.Since.After(good.Since):
+			good = &kept
 		}
 	}
-	if newest != nil {
-		return newest, nil
+	if good == nil && errs != nil {
+		return nil, errors.Join(errs...)
 	}
-	return nil, errors.Join(errs...)
+	if good == nil || s.file.Err == nil && bytes.Equal(good.Text, s.file.Text) { // which cannot be used
+		return nil, ErrNone
+	}
+	c, err := s.load(config.File{Path: s.file.Path, Text: good.Text})
+	if err != nil {
+		return nil, err
+	}
+	s.active, s.text, s.since, s.lastGood, s.refused = c, good.Text, good.Since, true, cause
+	s.judged, s.verdict = s.file, cause
+	return c, nil
 }
 
 // Refused is why the file could not be used at the start; nil if it could.
