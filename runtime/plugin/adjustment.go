@@ -237,13 +237,31 @@ type Owned struct {
 	Change Change
 }
 
-// claim returns the conflict that c would be.
+// claim returns the conflict that c would be: another change of a slot wants something else. A field and a file never agree. Two
+// ways to write one file do if they write the same text; two files that one field sets are no more than neighbours.
 func (o owners) claim(c *Change) *ConflictError {
 	if o == nil {
 		return nil
 	}
+	_, file := c.file()
 	for _, s := range c.slots(make([]slot, 0, maxSlots)) {
-		if first, taken := o[s]; taken && !s.agrees(&first.Change, c) {
+		first, taken := o[s]
+		if !taken {
+			continue
+		}
+		d := &first.Change
+		_, other := d.file()
+		agree := false
+		switch {
+		case file != other:
+		case file && s.field != 0: // the slots of their own tell
+			agree = true
+		case file:
+			agree = c.Key == d.Key && c.Text == d.Text && (c.Op == DeleteEntry) == (d.Op == DeleteEntry)
+		default:
+			agree = c.Op == d.Op && c.Int == d.Int && c.Text == d.Text
+		}
+		if !agree {
 			return &ConflictError{Change: *c, First: first.Plugin}
 		}
 	}

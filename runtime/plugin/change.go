@@ -181,20 +181,3 @@ func (c *Change) file() (base abi.Field, yes bool) {
 	f, ok := c.resource()
 	return c.Field - f, ok && f == abi.Unified
 }
-
-// agrees reports whether two claims on a slot want the same. A field and a file never
-// do. Two ways to write one file do if they write the same text; two files that one field
-// sets are no more than neighbours.
-func (s slot) agrees(c, d *Change) bool {
-	_, file := c.file()
-	_, other := d.file()
-	switch {
-	case file != other:
-		return false
-	case file && s.field != 0:
-		return true // the slots of their own tell
-	case file:
-		return c.Key == d.Key && c.Text == d.Text && (c.Op == DeleteEntry) == (d.Op == DeleteEntry)
-	}
-	return c.Op == d.Op && c.Int == d.Int && c.Text == d.Text
-}

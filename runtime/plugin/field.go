@@ -31,10 +31,9 @@ func FieldOf(o abi.Object, f abi.Field) *abi.FieldInfo {
 // Readable reports whether a plugin with these capabilities may read a field. What
 // the ABI does not have may be read by anybody: it is not there.
 func Readable(ev Event, o abi.Object, f abi.Field, has abi.CapabilitySet) bool {
-	return uint(f) >= MaxField || !guarded[f] || readable(ev, o, f, has)
-}
-
-func readable(ev Event, o abi.Object, f abi.Field, has abi.CapabilitySet) bool {
+	if uint(f) >= MaxField || !guarded[f] {
+		return true
+	}
 	if o >= abi.FirstHandle {
 		o = ev.Kind(o)
 	}
