@@ -52,24 +52,3 @@ const (
 	allOfContainer = notInSpec | allResources |
 		1<<abi.ContainerEnv | 1<<abi.ContainerCommand | 1<<abi.ContainerWorkingDir | 1<<abi.ContainerPrivileged
 )
-
-// readKernel finds the cgroup of a container's process, and, if the runtime did not report
-// them, the container's resources. The pid of a container that does not run may belong to
-// another process by now.
-func (s *Store) readKernel(t *reportedContainer) {
-	alive := t.State == runtimeapi.ContainerState_CONTAINER_CREATED || t.State == runtimeapi.ContainerState_CONTAINER_RUNNING
-	if s.kernel == nil || t.pid <= 0 || !alive {
-		return
-	}
-	group, err := s.kernel.Group(t.pid, t.ID)
-	if err != nil {
-		return // another pid namespace than the runtime's: what it reports has to do
-	}
-	t.CgroupsPath = group
-	if t.now != nil || t.Unreported&allResources == 0 {
-		return
-	}
-	if res, parts, err := s.kernel.Resources(group); err == nil {
-		t.ofKernel, t.kernelParts = res, parts
-	}
-}

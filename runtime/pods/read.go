@@ -164,10 +164,28 @@ func (s *Store) fetchContainer(ctx context.Context, from Backend, id string) (re
 	if err != nil {
 		return reportedContainer{}, err
 	}
-	if reported, err = readContainerStatus(resp); err == nil {
-		s.readKernel(&reported)
+	if reported, err = readContainerStatus(resp); err != nil {
+		return reported, err
 	}
-	return reported, err
+
+	// The kernel tells the cgroup of the container's process, and its resources if the runtime did not. The pid of a container
+	// that does not run may belong to another process by now.
+	alive := reported.State == runtimeapi.ContainerState_CONTAINER_CREATED || reported.State == runtimeapi.ContainerState_CONTAINER_RUNNING
+	if s.kernel == nil || reported.pid <= 0 || !alive {
+		return reported, nil
+	}
+	group, groupErr := s.kernel.Group(reported.pid, reported.ID)
+	if groupErr != nil {
+		return reported, nil // another pid namespace than the runtime's: what it reports has to do
+	}
+	reported.CgroupsPath = group
+	if reported.now != nil || reported.Unreported&allResources == 0 {
+		return reported, nil
+	}
+	if res, parts, err := s.kernel.Resources(group); err == nil {
+		reported.ofKernel, reported.kernelParts = res, parts
+	}
+	return reported, nil
 }
 
 // ofObject reports whether a status call failed because of the object that it asks
