@@ -20,7 +20,7 @@ type ticks struct {
 
 // begin begins the ticks of a plugin, over all generations that it is in, and returns a
 // function that ends them. The period is the operator's; 0 leaves it to the plugin. A tick that has begun is not cut short.
-// None begins once the daemon is stopping.
+// None begins once the daemon is stopping, or while the plugin's breaker is open.
 func (t *ticks) begin(ctx context.Context, of *loader.Loaded, period time.Duration) (end func()) {
 	manifest := of.Manifest()
 	period = cmp.Or(period, time.Duration(manifest.TickMS)*time.Millisecond)
@@ -36,25 +36,19 @@ func (t *ticks) begin(ctx context.Context, of *loader.Loaded, period time.Durati
 			case <-t.stopping:
 				return
 			case <-time.After(period):
-				next = t.once(context.WithoutCancel(ctx), of, next)
 			}
+			g := t.generations.acquire()
+			if g == nil {
+				continue
+			}
+			for _, m := range g.members { // of the present generation, if the plugin is in that
+				if m.Loaded == of && m.Hooks.Has(abi.Tick) && !m.Tripped() {
+					next = intercept.Tick(context.WithoutCancel(ctx), g.options, m.Member, next)
+					break
+				}
+			}
+			g.Release()
 		}
 	})
 	return func() { close(ended) }
-}
-
-// once calls the plugin with the options of the present generation, if it is in that.
-// A plugin whose breaker is open is not called. from and next are those of intercept.Tick.
-func (t *ticks) once(ctx context.Context, of *loader.Loaded, from string) (next string) {
-	g := t.generations.acquire()
-	if g == nil {
-		return from
-	}
-	defer g.Release()
-	for _, m := range g.members {
-		if m.Loaded == of && m.Hooks.Has(abi.Tick) && !m.Tripped() {
-			return intercept.Tick(ctx, g.options, m.Member, from)
-		}
-	}
-	return from
 }
