@@ -69,7 +69,18 @@ func (l *listener) Accept() (net.Conn, error) {
 		accepted.Close()
 		return nil, fmt.Errorf("accepting a connection at %s: it is a %T, and not of a Unix socket", l.Addr(), accepted)
 	}
-	c, p := &conn{UnixConn: unixConn, set: l.set}, peerOf(unixConn)
+	c, p := &conn{UnixConn: unixConn, set: l.set}, status.Peer{Since: time.Now(), Connections: 1}
+	var of *unix.Ucred
+	if raw, err := unixConn.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { of, _ = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	}
+	if of != nil { // what the kernel does not tell stays empty: the connection is served all the same
+		p.PID, p.UID = int(of.Pid), of.Uid
+	}
+	if p.PID > 0 {
+		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID))
+		p.Program = strings.TrimSuffix(string(name), "\n")
+	}
 	l.set.mu.Lock()
 	defer l.set.mu.Unlock()
 	if l.set.open == nil {
@@ -90,24 +101,4 @@ func (c *conn) Close() error {
 	delete(c.set.open, c)
 	c.set.mu.Unlock()
 	return c.UnixConn.Close()
-}
-
-// peerOf asks the kernel. What it does not tell stays empty: the connection is served all the same.
-func peerOf(c *net.UnixConn) status.Peer {
-	p := status.Peer{Since: time.Now(), Connections: 1}
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return p
-	}
-	var of *unix.Ucred
-	err = raw.Control(func(fd uintptr) { of, _ = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
-	if err != nil || of == nil {
-		return p
-	}
-	p.PID, p.UID = int(of.Pid), of.Uid
-	if p.PID > 0 {
-		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID))
-		p.Program = strings.TrimSuffix(string(name), "\n")
-	}
-	return p
 }
