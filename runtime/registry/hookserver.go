@@ -49,8 +49,16 @@ func (s source) readJSON(path string, f files) (d Description, registers bool, p
 		}
 		err = errors.New("remote-endpoint: is missing")
 	}
-	if err == nil {
-		err = from.checkHookServer()
+	for _, is := range []struct {
+		key   string
+		given bool
+	}{
+		{"config", from.Config != nil}, {"sha256", from.sha256 != ""}, {"engine", from.engine != ""},
+		{shadowKey, from.shadow != nil}, {"grant", from.Grant != 0}, {"limits", from.Limits != abi.Limits{}}, {"state", from.State != ""},
+	} {
+		if err == nil && is.given {
+			err = fmt.Errorf("%s: is for modules, and this is a hook server", is.key)
+		}
 	}
 	if err != nil {
 		from.Problem = &fileError{path, err}
@@ -74,22 +82,6 @@ func Alone(problem error) (id string, is bool) {
 		return "", false
 	}
 	return alone.id, true
-}
-
-// checkHookServer refuses settings that mean nothing for a hook server.
-func (s *settings) checkHookServer() error {
-	for _, is := range []struct {
-		key   string
-		given bool
-	}{
-		{"config", s.Config != nil}, {"sha256", s.sha256 != ""}, {"engine", s.engine != ""},
-		{shadowKey, s.shadow != nil}, {"grant", s.Grant != 0}, {"limits", s.Limits != abi.Limits{}}, {"state", s.State != ""},
-	} {
-		if is.given {
-			return fmt.Errorf("%s: is for modules, and this is a hook server", is.key)
-		}
-	}
-	return nil
 }
 
 // id is the plugin's id: the stem of its file's name, safe to print.
