@@ -3,11 +3,13 @@ package daemon
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/docker"
@@ -18,6 +20,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/observe/tracing"
 	"github.com/wasmproxy/wasmproxy/runtime/peers"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/proxy"
 	"github.com/wasmproxy/wasmproxy/runtime/reconcile"
 	"github.com/wasmproxy/wasmproxy/runtime/service"
@@ -94,6 +97,12 @@ func runOnce(ctx context.Context, c *config.Config, observer observe.Observer, o
 	}
 	defer d.close()
 	return d.serve(ctx)
+}
+
+// server answers calls. See [proxy.Server] and [docker.Server].
+type server interface {
+	Serve(ctx context.Context, l net.Listener) error
+	Connections() int
 }
 
 // daemon is everything that one run holds.
@@ -177,7 +186,43 @@ func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 	if d.slots, err = slots.New(options); err != nil {
 		return err
 	}
-	return d.connect()
+	if docked {
+		client := docker.NewClient(c.Backend, c.AllContainers())
+		events := docker.NewEvents(d.reconciler.Store, &d.reconciler.Following, d.reconciler.Resync.Notify)
+		d.link = docker.NewLink(client, events.Follow)
+		d.reconciler.Connect(d.link, client)
+		d.reconciler.Images = pods.NewImages(client)
+		d.answers = docker.Answers
+		d.server = docker.New(docker.Options{
+			Client: client, Router: d.slots.Route, Store: d.reconciler.Store, Observer: d.observer, DrainTimeout: c.DrainTimeout,
+		})
+		return nil
+	}
+	runtime, err := d.dial(c.Backend)
+	if err != nil {
+		return err
+	}
+	images := runtime
+	if c.ImageEndpoint != "" {
+		if images, err = d.dial(c.ImageEndpoint); err != nil {
+			return err
+		}
+	}
+	d.reconciler.Connect(runtime, runtimeapi.NewRuntimeServiceClient(runtime))
+	d.reconciler.Images = pods.NewImages(runtimeapi.NewImageServiceClient(images))
+	d.answers = proxy.Answers
+	d.server = proxy.New(proxy.Options{
+		Backend: runtime, ImageBackend: images, Router: d.slots.Route, Observer: d.observer, DrainTimeout: c.DrainTimeout,
+	})
+	return nil
+}
+
+func (d *daemon) dial(endpoint string) (*grpc.ClientConn, error) {
+	conn, err := proxy.Dial(endpoint)
+	if err == nil {
+		d.conns = append(d.conns, conn)
+	}
+	return conn, err
 }
 
 // listenMode is of the socket for calls: kubelet may run with a group of its own.
