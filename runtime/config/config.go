@@ -11,6 +11,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -297,4 +298,17 @@ func positive(key string, value time.Duration) error {
 		return wrong(key, "%v is not greater than 0", value)
 	}
 	return nil
+}
+
+// wrongError is what is wrong with the value of one setting.
+type wrongError struct {
+	key string
+	err error
+}
+
+func (e *wrongError) Error() string { return e.key + ": " + e.err.Error() }
+func (e *wrongError) Unwrap() error { return e.err }
+
+func wrong(key, format string, args ...any) error {
+	return &wrongError{key, fmt.Errorf(format, args...)}
 }

@@ -109,7 +109,8 @@ func Default() *Config {
 
 // load takes other defaults than the settings' own, where there are any.
 func load(fs *pflag.FlagSet, file File, defaults map[string]any) (*Config, error) {
-	k, from := koanf.New("."), origins{}
+	k := koanf.New(".")
+	from := map[string]string{} // where a value was written, by its key: a file, a variable, or a flag of another name than the key's
 	errs := []error{loadDefaults(k, defaults), loadFile(k, file, from)}
 	err := k.Load(env.Provider(".", env.Opt{Prefix: envPrefix, TransformFunc: func(name, value string) (string, any) {
 		s, ok := settingOf(envKey(name))
@@ -143,7 +144,21 @@ func load(fs *pflag.FlagSet, file File, defaults map[string]any) (*Config, error
 	if err := k.Unmarshal("", c); err != nil {
 		return nil, fmt.Errorf("reading the settings: %w", err)
 	}
-	return c, from.name(c.Validate())
+
+	err = c.Validate() // each of whose errors is to say where the value was written
+	all, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return c, err
+	}
+	var named []error
+	for _, err := range all.Unwrap() {
+		var w *wrongError
+		if errors.As(err, &w) && from[w.key] != "" {
+			err = fmt.Errorf("%s: %w", from[w.key], err)
+		}
+		named = append(named, err)
+	}
+	return c, errors.Join(named...)
 }
 
 func loadDefaults(k *koanf.Koanf, others map[string]any) error {
@@ -160,7 +175,7 @@ func loadDefaults(k *koanf.Koanf, others map[string]any) error {
 // maxFile is in bytes: a hundred times what a file with every setting has.
 const maxFile = 1 << 20
 
-func loadFile(k *koanf.Koanf, file File, from origins) error {
+func loadFile(k *koanf.Koanf, file File, from map[string]string) error {
 	path := file.Path
 	if path == "" || file.Err != nil {
 		return file.Err
