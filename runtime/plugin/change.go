@@ -25,6 +25,12 @@ const (
 	Withdraw                    // the plugin no longer wants what it has asked for of Field, or of cgroup file Key, in an earlier hook
 )
 
+// opTypes are the types of the fields that operations are for. Withdraw is for all.
+var opTypes = [Withdraw + 1]abi.Type{
+	SetInt64: abi.Int64, SetText: abi.String, SetEntry: abi.Map, DeleteEntry: abi.Map, SetList: abi.List,
+	AddElement: abi.Set, DeleteElement: abi.Set,
+}
+
 // Change is one thing that a plugin wants.
 type Change struct {
 	Op     Op

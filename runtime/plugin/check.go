@@ -53,7 +53,7 @@ func (a *Adjustment) check(c *Change) error {
 	if info == nil {
 		return refused(c, abi.NotFound, "no field "+strconv.Itoa(int(c.Field)))
 	}
-	if !c.Op.fits(info.Type) {
+	if c.Op != Withdraw && opTypes[c.Op] != info.Type {
 		return refused(c, abi.Invalid, "the field is of type "+info.Type.String())
 	}
 	if keyed := info.Type == abi.Map || info.Type == abi.Set; c.Op == Withdraw && keyed != (c.Key != "") {
@@ -175,23 +175,6 @@ func (s *scope) parse(c *Change, way rules.Ways) error {
 		return refused(c, why.Code, why.Reason())
 	}
 	return nil
-}
-
-// fits reports whether the operation is one for fields of type t.
-func (op Op) fits(t abi.Type) bool {
-	switch op {
-	case SetInt64:
-		return t == abi.Int64
-	case SetText:
-		return t == abi.String
-	case SetEntry, DeleteEntry:
-		return t == abi.Map
-	case SetList:
-		return t == abi.List
-	case AddElement, DeleteElement:
-		return t == abi.Set
-	}
-	return op == Withdraw
 }
 
 // resource returns the field of LinuxContainerResources that the change sets, of
