@@ -85,8 +85,8 @@ func (r *records) observeContainer(m *cri.Method, requested, sent, resp proto.Me
 		next := (*carried.Container).GetMetadata()
 		for earlier := range r.members[podID] {
 			c := r.containers.records[earlier]
-			is := c.Config.GetMetadata()
-			if c.State == runtimeapi.ContainerState_CONTAINER_RUNNING && is.GetName() == next.GetName() && is.GetAttempt() < next.GetAttempt() {
+			is, running := c.Config.GetMetadata(), c.State == runtimeapi.ContainerState_CONTAINER_RUNNING
+			if running && is.GetName() == next.GetName() && is.GetAttempt() < next.GetAttempt() {
 				r.containers.edit(earlier, inState(runtimeapi.ContainerState_CONTAINER_EXITED))
 			}
 		}
