@@ -248,7 +248,7 @@ func (d *daemon) serve(ctx context.Context) error {
 	var tasks sync.WaitGroup
 	tasks.Go(func() { d.reconciler.Run(background) })
 	tasks.Go(func() { d.slots.Run(background) })
-	tasks.Go(func() { writeNodeFeatures(background, d.config.NodeFeatures, d.adminRetry, d.status, d.observer) })
+	tasks.Go(func() { d.writeNodeFeatures(background) })
 	if d.link != nil {
 		tasks.Go(func() { d.link.Run(background) })
 	}
@@ -260,7 +260,7 @@ func (d *daemon) serve(ctx context.Context) error {
 	d.observer.Observe(ctx, &observe.Serving{Listen: d.config.Listen, Backend: d.config.Backend})
 	tasks.Go(func() { d.notifier.Run(background, d.selfCheck) })
 	tasks.Go(func() { d.serveOperators(ctx, background) })
-	tasks.Go(func() { keepSettings(background, d.settings, d.reconciler.Backend, d.observer) })
+	tasks.Go(func() { d.keepSettings(background) })
 	stopping := make(chan time.Time, 1) // has the time once ctx has told the daemon to stop
 	context.AfterFunc(ctx, func() {
 		begun := time.Now()

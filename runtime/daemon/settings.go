@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/wasmproxy/wasmproxy/runtime/backend"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/settings"
 )
@@ -24,18 +23,18 @@ func reportLastGood(ctx context.Context, source *settings.Source, observer obser
 
 // keepSettings saves the active settings as good once the container runtime has answered: without an answer their
 // backend may be wrong. It tries again what fails.
-func keepSettings(ctx context.Context, source *settings.Source, runtime *backend.Backend, observer observe.Observer) {
-	if source == nil {
+func (d *daemon) keepSettings(ctx context.Context) {
+	if d.settings == nil {
 		return
 	}
 	reported, wait := false, goodPoll
 	for {
-		if _, err := runtime.Version(ctx); err == nil {
-			if err = source.Keep(); err == nil {
+		if _, err := d.reconciler.Backend.Version(ctx); err == nil {
+			if err = d.settings.Keep(); err == nil {
 				return
 			}
 			if wait = saveAgain; !reported {
-				observer.Observe(ctx, &observe.SettingsNotSaved{Err: err})
+				d.observer.Observe(ctx, &observe.SettingsNotSaved{Err: err})
 				reported = true
 			}
 		}
