@@ -7,16 +7,14 @@ const MaxField = 96
 
 // fields finds a row of abi.Fields by object and number, since the host looks one up at each access. guarded tells which
 // numbers of fields need a capability to be read, of whatever object, since each access asks and few do.
-var fields, guarded = indexFields()
-
-func indexFields() (all [abi.Node + 1][MaxField]*abi.FieldInfo, guarded [MaxField]bool) {
+var fields, guarded = func() (all [abi.Node + 1][MaxField]*abi.FieldInfo, guarded [MaxField]bool) {
 	for i := range abi.Fields {
 		info := &abi.Fields[i]
 		all[info.Object][info.Field] = info
 		guarded[info.Field] = guarded[info.Field] || info.Reading != 0
 	}
 	return all, guarded
-}
+}()
 
 // FieldOf returns a field's row of the table, nil if there is none. The object is
 // no handle. The row is not to be changed.
