@@ -76,3 +76,34 @@ func ReadFile(ctx context.Context, ev Event, o abi.Object, file string) (text st
 	ev.ReadFiles(ctx, o, []string{file}, func(t string, e abi.Errno) { text, errno = t, e })
 	return text, errno
 }
+
+// FailurePolicy says what a plugin's failure does to the call that it hooks.
+// The zero value is Ignore.
+type FailurePolicy uint8
+
+// The failure policies, in Koordinator's words.
+const (
+	Ignore FailurePolicy = iota // the plugin is skipped and the call goes on
+	Fail                        // the call is refused, so that kubelet tries again
+)
+
+// String returns the policy as an operator writes it.
+func (p FailurePolicy) String() string {
+	if p == Fail {
+		return "Fail"
+	}
+	return "Ignore"
+}
+
+// Features are what plugins can use of a node that nodes may lack, by the version of its
+// cgroups: 1, 2, or 0 for a node without cgroup files.
+func Features(cgroupVersion int) []abi.Feature {
+	all := []abi.Feature{abi.FeatureUpdate, abi.FeatureKV}
+	if cgroupVersion > 0 {
+		all = append(all, abi.FeatureCgroupFiles)
+	}
+	if cgroupVersion == 2 {
+		all = append(all, abi.FeatureCgroupV2)
+	}
+	return all
+}
