@@ -19,14 +19,7 @@ type arrivedKey struct{}
 // arrival is of one call.
 type arrival struct {
 	once sync.Once
-	came chan struct{}
-}
-
-// withArrival returns the context of a call to the backend, and a channel that is
-// closed when its trailer has come.
-func withArrival(ctx context.Context) (context.Context, <-chan struct{}) {
-	a := &arrival{came: make(chan struct{})}
-	return context.WithValue(ctx, arrivedKey{}, a), a.came
+	came chan struct{} // closed when the trailer has come
 }
 
 func (arrivals) HandleRPC(ctx context.Context, event stats.RPCStats) {
@@ -41,27 +34,8 @@ func (arrivals) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context
 func (arrivals) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 func (arrivals) HandleConn(context.Context, stats.ConnStats)                       {}
 
-// receiveAnswer receives the answer of a unary call once there is room for it. One
-// that has arrived, as a small one soon has, needs none. held is what it takes of
-// the caller's share.
-func receiveAnswer(ctx context.Context, s *share, up grpc.ClientStream, arrived <-chan struct{}) (resp *cri.Frame, held int64, err error) {
-	if awaitRoom(ctx, s, arrived) {
-		held = maxAnswer
-	}
-	resp = new(cri.Frame)
-	if err := up.RecvMsg(resp); err != nil {
-		s.give(held)
-		return nil, 0, err
-	}
-	if size := counted(resp); size < held {
-		s.give(held - size)
-		held = size
-	}
-	return resp, held, nil
-}
-
 // awaitRoom waits until the share has room for an answer, and takes it. It takes none
-// if the answer has arrived or ctx is done, as it need not wait then.
+// if the answer has arrived, as a small one soon has, or ctx is done: it need not wait then.
 func awaitRoom(ctx context.Context, s *share, arrived <-chan struct{}) bool {
 	select {
 	case <-arrived:

@@ -129,14 +129,6 @@ type callers struct {
 	arriving            sync.WaitGroup      // connections that were accepted and have had no ServerHandshake yet
 }
 
-func newCallers(none credentials.TransportCredentials) *callers {
-	return &callers{
-		TransportCredentials: none,
-		compressed:           semaphore.NewWeighted(compressedTotal),
-		answers:              semaphore.NewWeighted(answersTotal),
-	}
-}
-
 func (c *callers) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	defer c.arriving.Done()
 	who := &caller{compressed: newShare(c.compressed, compressedPerCaller), answers: newShare(c.answers, answersPerCaller)}

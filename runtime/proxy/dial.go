@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
 )
 
 // Dial returns a connection to the CRI server at endpoint, "unix://" and an
@@ -22,7 +24,28 @@ func Dial(endpoint string) (*grpc.ClientConn, error) {
 		return nil, fmt.Errorf("dialling backend: %w", err)
 	}
 	d := &dialer{path: path}
-	conn, err := grpc.NewClient("unix://"+path, append(dialOptions(), grpc.WithContextDialer(d.dial))...)
+	// kubelet's delays, and its time for one attempt (cri-client, pkg/remote_runtime.go)
+	redial := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 5 * time.Second}
+	redial.Backoff.BaseDelay = 100 * time.Millisecond
+	redial.Backoff.MaxDelay = 3 * time.Second
+	conn, err := grpc.NewClient("unix://"+path,
+		grpc.WithContextDialer(d.dial),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithAuthority("localhost"),
+		grpc.WithConnectParams(redial),
+		grpc.WithIdleTimeout(0), // so that a backend's restart is noticed without a call
+		grpc.WithStatsHandler(arrivals{}),
+		grpc.WithDisableRetry(),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithNoProxy(),
+		grpc.WithStaticStreamWindowSize(window),
+		grpc.WithStaticConnWindowSize(window),
+		grpc.WithDefaultCallOptions(
+			frames,
+			grpc.MaxCallRecvMsgSize(maxMessage),
+			grpc.MaxCallSendMsgSize(maxMessage),
+		),
+	)
 	if err != nil {
 		return nil, fmt.Errorf("dialling backend %s: %w", path, err)
 	}

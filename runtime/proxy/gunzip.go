@@ -62,18 +62,6 @@ type packed struct {
 	over bool  // guarded by mu
 }
 
-// unpacking returns the call, with its messages counted if they are compressed. release
-// is to be called when the call has ended.
-func unpacking(down grpc.ServerStream) (_ grpc.ServerStream, release func()) {
-	ctx := down.Context()
-	stream, ok := grpc.ServerTransportStreamFromContext(ctx).(interface{ RecvCompress() string })
-	if !ok || stream.RecvCompress() != (gunzip{}).Type() {
-		return down, func() {}
-	}
-	p := &packed{ServerStream: down, share: callerOf(ctx).compressed}
-	return p, p.end
-}
-
 // RecvMsg receives one message, a *cri.Frame, once there is room for it. The message
 // before has gone on by then; who waits holds nothing.
 func (p *packed) RecvMsg(m any) error {
@@ -81,7 +69,13 @@ func (p *packed) RecvMsg(m any) error {
 	if err := room(p.Context(), p.share, maxCompressed); err != nil {
 		return err
 	}
-	p.took(maxCompressed)
+	p.mu.Lock()
+	if p.held = maxCompressed; p.over {
+		p.share.give(p.held)
+		p.held = 0
+	}
+	p.mu.Unlock()
+
 	err := p.ServerStream.RecvMsg(m)
 	var size int64
 	if f, ok := m.(*cri.Frame); ok && err == nil && f.Len() > small {
@@ -89,15 +83,6 @@ func (p *packed) RecvMsg(m any) error {
 	}
 	p.keep(size)
 	return err
-}
-
-func (p *packed) took(n int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.held = n; p.over {
-		p.share.give(n)
-		p.held = 0
-	}
 }
 
 // keep gives back all but n of the bytes that are held.
@@ -110,6 +95,7 @@ func (p *packed) keep(n int64) {
 	}
 }
 
+// end is to be called when the call has ended.
 func (p *packed) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

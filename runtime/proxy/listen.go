@@ -63,7 +63,36 @@ func listen(ctx context.Context, path string, mode fs.FileMode) (net.Listener, e
 	if _, err := stale(path); err != nil {
 		return nil, err
 	}
-	return bind(path, mode) // which replaces a stale socket
+
+	// The socket is made beside path and renamed, so that path never leads to
+	// one with another mode or without a listener.
+	draft := path + newSuffix
+	left, err := stale(draft)
+	if err == nil && left {
+		err = os.Remove(draft)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: draft, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false)
+	s := &socket{UnixListener: l, path: path}
+	err = os.Chmod(draft, mode)
+	if err == nil {
+		s.inode, err = os.Lstat(draft)
+	}
+	if err == nil {
+		err = os.Rename(draft, path) // which replaces a stale socket
+	}
+	if err != nil {
+		os.Remove(draft)
+		l.Close()
+		return nil, err
+	}
+	return s, nil
 }
 
 // stale reports whether there is a socket at path that nobody listens on. If
@@ -90,47 +119,12 @@ func stale(path string) (bool, error) {
 	return true, nil
 }
 
-// bind makes the socket beside path and renames it, so that path never leads to
-// one with another mode or without a listener. To be called with the lock held.
-func bind(path string, mode fs.FileMode) (net.Listener, error) {
-	draft := path + newSuffix
-	left, err := stale(draft)
-	if err == nil && left {
-		err = os.Remove(draft)
-	}
-	if err != nil {
-		return nil, err
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: draft, Net: "unix"})
-	if err != nil {
-		return nil, err
-	}
-	l.SetUnlinkOnClose(false)
-	s := &socket{UnixListener: l, path: path}
-	if err := s.publish(draft, mode); err != nil {
-		os.Remove(draft)
-		l.Close()
-		return nil, err
-	}
-	return s, nil
-}
-
 // A socket is a listener that owns a path for as long as the path leads to it.
 type socket struct {
 	*net.UnixListener
 	path  string
 	inode fs.FileInfo
 	once  sync.Once
-}
-
-func (s *socket) publish(draft string, mode fs.FileMode) (err error) {
-	if err := os.Chmod(draft, mode); err != nil {
-		return err
-	}
-	if s.inode, err = os.Lstat(draft); err != nil {
-		return err
-	}
-	return os.Rename(draft, s.path)
 }
 
 // Addr returns the path that callers use.

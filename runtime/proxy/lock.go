@@ -17,9 +17,13 @@ import (
 func lock(ctx context.Context, path string) (unlock func(), err error) {
 	name := path + ".lock"
 	for {
-		f, err := openLock(name)
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 		if err != nil {
 			return nil, err
+		}
+		if err := private(f); err != nil {
+			f.Close()
+			return nil, fmt.Errorf("lock file %s: %w; remove it", name, err)
 		}
 		if err := regular.Lock(ctx, f); err != nil {
 			f.Close()
@@ -38,18 +42,6 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 		}
 		f.Close() // its last holder has removed it
 	}
-}
-
-func openLock(name string) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := private(f); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("lock file %s: %w; remove it", name, err)
-	}
-	return f, nil
 }
 
 // private returns an error if f is not a regular file that this user alone can

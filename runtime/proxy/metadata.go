@@ -7,9 +7,14 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
 )
 
 const contentType = "application/grpc"
+
+// frames makes a call to the backend carry *cri.Frame.
+var frames = grpc.ForceCodecV2(cri.Codec{})
 
 // callOptions returns the options of the call to the backend. It has the content
 // type of the incoming call, whose context ctx is.

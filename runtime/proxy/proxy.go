@@ -6,8 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
@@ -17,6 +19,26 @@ import (
 // endless is the one method of CRI whose stream has no end of its own. It is
 // not waited for at shutdown.
 const endless = "/runtime.v1.RuntimeService/GetContainerEvents"
+
+// What these numbers gave, and what other options did not, is in RATIONALE.md.
+const (
+	// maxMessage is in bytes. Kubelet and containerd accept 16 MiB; the end
+	// points are to enforce their limits, so this one only keeps a broken peer
+	// from filling the node's memory.
+	maxMessage = 256 << 20
+
+	// window is how many bytes of one call may be under way on one connection
+	// before its reader has taken them. A fixed one saves a ping per message.
+	window = 1 << 20
+
+	// streamWorkers is how many goroutines wait for calls with a stack that has
+	// grown already. More calls than that get a goroutine each.
+	streamWorkers = 4
+
+	// connectTime is how long a caller that has connected may take to say that it speaks HTTP/2. One
+	// that says nothing delays a shutdown by as much, so it is a part of the drain timeout.
+	connectTime = time.Second
+)
 
 // Options say where calls go. Connections stay the caller's to close.
 type Options struct {
@@ -47,9 +69,29 @@ func New(opts Options) *Server {
 	if opts.Observer == nil {
 		opts.Observer = observe.Discard()
 	}
-	shapes := cri.Shapes()
-	s := &Server{opts: opts, shapes: shapes, callers: newCallers(insecure.NewCredentials()), stopping: make(chan struct{})}
-	s.grpc = grpc.NewServer(append(serverOptions(s.callers), grpc.UnknownServiceHandler(s.handle))...)
+	s := &Server{opts: opts, shapes: cri.Shapes(), stopping: make(chan struct{})}
+	s.callers = &callers{
+		TransportCredentials: insecure.NewCredentials(),
+		compressed:           semaphore.NewWeighted(compressedTotal),
+		answers:              semaphore.NewWeighted(answersTotal),
+	}
+	s.grpc = grpc.NewServer(
+		grpc.UnknownServiceHandler(s.handle),
+		grpc.ForceServerCodecV2(cri.Codec{}),
+		grpc.Creds(s.callers),
+		grpc.MaxConcurrentStreams(maxStreams),
+		//lint:ignore SA1019 A registered compressor would be the whole process's, and those have no bound.
+		grpc.RPCDecompressor(gunzip{}),
+		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxSendMsgSize(maxMessage),
+		grpc.StaticStreamWindowSize(window),
+		grpc.StaticConnWindowSize(window),
+		grpc.NumStreamWorkers(streamWorkers),
+		grpc.ConnectionTimeout(connectTime),
+		grpc.WaitForHandlers(true), // also of calls that are cut: who serves them closes what they use
+		// Whether a caller may ping often is not for a proxy to decide.
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
+	)
 	return s
 }
 
@@ -63,7 +105,18 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		err = nil // it was closed
 	}
 	s.callers.arriving.Wait() // gRPC closes a connection that it has not begun to serve when it is told to stop
-	s.shutdown()
+	close(s.stopping)
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		s.grpc.GracefulStop()
+	}()
+	select {
+	case <-drained:
+	case <-time.After(s.opts.DrainTimeout):
+		s.opts.Observer.Observe(context.Background(), &observe.ShutdownLate{Of: "calls", After: s.opts.DrainTimeout})
+		s.grpc.Stop()
+	}
 	return err
 }
 
@@ -81,21 +134,6 @@ func (l *countedListener) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-func (s *Server) shutdown() {
-	close(s.stopping)
-	drained := make(chan struct{})
-	go func() {
-		defer close(drained)
-		s.grpc.GracefulStop()
-	}()
-	select {
-	case <-drained:
-	case <-time.After(s.opts.DrainTimeout):
-		s.opts.Observer.Observe(context.Background(), &observe.ShutdownLate{Of: "calls", After: s.opts.DrainTimeout})
-		s.grpc.Stop()
-	}
-}
-
 // Connections returns how many connections of callers are open.
 func (s *Server) Connections() int { return int(s.callers.open.Load()) }
 
@@ -108,17 +146,34 @@ func (s *Server) handle(_ any, down grpc.ServerStream) (err error) {
 		if r := recover(); r != nil {
 			err = s.panicked(method, r)
 		}
-		if s.opts.Observer.Wants(observe.KindCallFinished) {
-			done := &observe.CallFinished{
-				Method: method, Code: status.Code(err).String(), Route: observe.Passed, Start: start, Duration: time.Since(start), Backend: backend,
-			}
-			h.report(done)
-			s.opts.Observer.Observe(down.Context(), done)
+		if !s.opts.Observer.Wants(observe.KindCallFinished) {
+			return
 		}
+		done := &observe.CallFinished{
+			Method: method, Code: status.Code(err).String(), Route: observe.Passed, Start: start, Duration: time.Since(start), Backend: backend,
+		}
+		if h != nil {
+			done.Backend, done.Plugins = h.backend, h.Plugins
+			switch {
+			case h.Hooked:
+				done.Route = observe.Hooked
+			case h.Followed:
+				done.Route = observe.Followed
+			}
+		}
+		s.opts.Observer.Observe(down.Context(), done)
 	}()
-	down, release := unpacking(down)
-	defer release()
-	up := s.backend(method)
+
+	compressing, ok := grpc.ServerTransportStreamFromContext(down.Context()).(interface{ RecvCompress() string })
+	if ok && compressing.RecvCompress() == (gunzip{}).Type() {
+		p := &packed{ServerStream: down, share: callerOf(down.Context()).compressed}
+		defer p.end()
+		down = p
+	}
+	up := s.opts.Backend
+	if i := strings.LastIndexByte(method, '/'); i > 0 && strings.HasSuffix(method[:i], ".ImageService") {
+		up = s.opts.ImageBackend
+	}
 	if intercept := s.opts.Router(method); intercept != nil {
 		h = new(hookedCall)
 		return h.serve(method, down, up, intercept)
@@ -130,11 +185,4 @@ func (s *Server) handle(_ any, down grpc.ServerStream) (err error) {
 	err = s.stream(method, down, up)
 	backend = time.Since(start)
 	return err
-}
-
-func (s *Server) backend(method string) grpc.ClientConnInterface {
-	if i := strings.LastIndexByte(method, '/'); i > 0 && strings.HasSuffix(method[:i], ".ImageService") {
-		return s.opts.ImageBackend
-	}
-	return s.opts.Backend
 }

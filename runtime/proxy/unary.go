@@ -9,7 +9,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
-	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
 var unaryStream grpc.StreamDesc // one message either way
@@ -65,20 +64,6 @@ func (h *hookedCall) serve(method string, down grpc.ServerStream, up grpc.Client
 	return sendAnswer(down, resp, answers, taken)
 }
 
-// report completes the event of the call. It does nothing for nil.
-func (h *hookedCall) report(done *observe.CallFinished) {
-	if h == nil {
-		return
-	}
-	done.Backend, done.Plugins = h.backend, h.Plugins
-	switch {
-	case h.Hooked:
-		done.Route = observe.Hooked
-	case h.Followed:
-		done.Route = observe.Followed
-	}
-}
-
 // request receives the one request. It does not wait for the caller to close its
 // side, as a unary caller has nothing more to say and usually says so with the request.
 func request(down grpc.ServerStream, req *cri.Frame) error {
@@ -96,7 +81,8 @@ func invoke(
 	ctx context.Context, method string, req *cri.Frame,
 	down grpc.ServerStream, conn grpc.ClientConnInterface, answers *share,
 ) (resp *cri.Frame, held int64, err error) {
-	ctx, arrived := withArrival(ctx)
+	arrived := &arrival{came: make(chan struct{})}
+	ctx = context.WithValue(ctx, arrivedKey{}, arrived)
 	up, err := conn.NewStream(ctx, &unaryStream, method, callOptions(down.Context())...)
 	if err != nil {
 		return nil, 0, err
@@ -105,7 +91,18 @@ func invoke(
 		return nil, 0, err
 	}
 	header, _ := up.Header() // once it is there the answer comes; an error is received, too
-	resp, held, err = receiveAnswer(ctx, answers, up, arrived)
+	if awaitRoom(ctx, answers, arrived.came) {
+		held = maxAnswer
+	}
+	var size int64 // of nothing, if there is no answer
+	answer := new(cri.Frame)
+	if err = up.RecvMsg(answer); err == nil {
+		resp, size = answer, counted(answer)
+	}
+	if size < held {
+		answers.give(held - size)
+		held = size
+	}
 	// A header that gRPC refuses to send must not turn what the backend has
 	// done into an error, so it is left out.
 	_ = down.SetHeader(forwardable(header))
