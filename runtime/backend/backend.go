@@ -152,8 +152,8 @@ func (b *Backend) keepFilled(ctx context.Context, l *link, refill time.Time, beh
 				refill = time.Now().Add(retryTime)
 			}
 		}
-		if b.Behind() {
-			again = sooner(again, refill)
+		if b.Behind() && (again.IsZero() || refill.Before(again)) {
+			again = refill
 		}
 		var due <-chan time.Time
 		if !again.IsZero() {

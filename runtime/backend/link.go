@@ -93,11 +93,3 @@ func (r *repeats) add() (stands int) {
 
 // reset notes that the condition is over.
 func (r *repeats) reset() { *r = repeats{} }
-
-// sooner returns the earlier of two times. The zero time stands for never.
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || b.Before(a) {
-		return b
-	}
-	return a
-}

@@ -62,23 +62,6 @@ func (f *Frame) Free() {
 // noticed when the garbage collector finds it, on a goroutine of its own.
 func (f *Frame) WhenFreed(freed func()) *Frame { return &Frame{data: f.data, freed: freed} }
 
-// noticed returns the buffers, with a reference taken, of which the last one that gRPC
-// frees at all calls freed.
-func (f *Frame) noticed() mem.BufferSlice {
-	f.data.Ref()
-	data := slices.Clone(f.data)
-	for i, b := range slices.Backward(data) {
-		if bytes := b.ReadOnlyData(); !mem.IsBelowBufferPoolingThreshold(cap(bytes)) {
-			n := &notice{buffer: b, freed: f.freed}
-			n.dropped = runtime.AddCleanup(n, func(freed func()) { freed() }, f.freed)
-			data[i] = mem.NewBuffer(&bytes, n)
-			return data
-		}
-	}
-	f.freed() // all are so small that gRPC leaves them to the garbage collector
-	return data
-}
-
 // notice is the pool that one buffer goes back to.
 type notice struct {
 	buffer  mem.Buffer
@@ -113,11 +96,21 @@ func (Codec) Marshal(v any) (mem.BufferSlice, error) {
 	if !ok {
 		return parent().Marshal(v)
 	}
-	if f.freed != nil {
-		return f.noticed(), nil
-	}
 	f.data.Ref()
-	return f.data, nil
+	if f.freed == nil {
+		return f.data, nil
+	}
+	data := slices.Clone(f.data)
+	for i, b := range slices.Backward(data) { // the last one that gRPC frees at all calls freed
+		if bytes := b.ReadOnlyData(); !mem.IsBelowBufferPoolingThreshold(cap(bytes)) {
+			n := &notice{buffer: b, freed: f.freed}
+			n.dropped = runtime.AddCleanup(n, func(freed func()) { freed() }, f.freed)
+			data[i] = mem.NewBuffer(&bytes, n)
+			return data, nil
+		}
+	}
+	f.freed() // all are so small that gRPC leaves them to the garbage collector
+	return data, nil
 }
 
 // Unmarshal makes v, a *Frame, hold on to the buffers without copying them.

@@ -1,9 +1,6 @@
 package cri
 
-import (
-	"google.golang.org/protobuf/reflect/protoreflect"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-)
+import runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 // A Shape says how many messages a method carries.
 type Shape uint8
@@ -22,16 +19,12 @@ func Shapes() map[string]Shape {
 	for i := range services.Len() {
 		methods := services.Get(i).Methods()
 		for j := range methods.Len() {
-			m := methods.Get(j)
-			shapes["/"+string(m.Parent().FullName())+"/"+string(m.Name())] = shape(m)
+			m, shape := methods.Get(j), Unary
+			if m.IsStreamingClient() || m.IsStreamingServer() {
+				shape = Stream
+			}
+			shapes["/"+string(m.Parent().FullName())+"/"+string(m.Name())] = shape
 		}
 	}
 	return shapes
-}
-
-func shape(m protoreflect.MethodDescriptor) Shape {
-	if m.IsStreamingClient() || m.IsStreamingServer() {
-		return Stream
-	}
-	return Unary
 }
