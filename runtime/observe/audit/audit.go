@@ -101,30 +101,27 @@ func (l *Log) Observe(ctx context.Context, e observe.Event) {
 	if line == nil {
 		return
 	}
+	switch e := e.(type) {
+	case *observe.PluginLoaded:
+		l.digests.Store(line.plugin, e.Digest)
+	case *observe.PluginReplaced:
+		l.digests.Store(line.plugin, e.Digest)
+	}
+	digest := ""
+	if _, rejected := e.(*observe.PluginRejected); !rejected { // that is about other files
+		active, _ := l.digests.Load(line.plugin)
+		digest, _ = active.(string)
+	}
 	_, last := e.(*observe.PluginRemoved)
+	if last {
+		l.digests.Delete(line.plugin)
+	}
 	select {
-	case l.queue <- entry{time.Now(), tracing.TraceID(ctx), line, l.digest(e, line.plugin), last}:
+	case l.queue <- entry{time.Now(), tracing.TraceID(ctx), line, digest, last}:
 	default:
 		l.dropped.Add(1)
 		l.lost.Add(1)
 	}
-}
-
-// digest returns that of the version of a plugin that is active at the event.
-func (l *Log) digest(e observe.Event, plugin string) string {
-	switch e := e.(type) {
-	case *observe.PluginLoaded:
-		l.digests.Store(plugin, e.Digest)
-	case *observe.PluginReplaced:
-		l.digests.Store(plugin, e.Digest)
-	case *observe.PluginRejected: // it is about other files
-		return ""
-	case *observe.PluginRemoved:
-		defer l.digests.Delete(plugin)
-	}
-	digest, _ := l.digests.Load(plugin)
-	text, _ := digest.(string)
-	return text
 }
 
 // Close writes the lines that wait, for a second at most. The error says if some are lost by

@@ -2,13 +2,11 @@ package metrics
 
 import (
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 
-	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
@@ -29,17 +27,6 @@ type methodSeries struct {
 	unary             bool
 	finished          [len(routes)][maxCode + 2]atomic.Pointer[prometheus.Counter] // the last code is other
 	duration, backend atomic.Pointer[prometheus.Counter]
-}
-
-// seriesOf makes the series of these methods, by their full names.
-func seriesOf(all []map[string]cri.Shape) map[string]*methodSeries {
-	known := map[string]*methodSeries{}
-	for _, shapes := range all {
-		for method, shape := range shapes {
-			known[method] = &methodSeries{name: method[strings.LastIndexByte(method, '/')+1:], unary: shape == cri.Unary}
-		}
-	}
-	return known
 }
 
 func (m *Metrics) callFinished(e *observe.CallFinished) {

@@ -83,10 +83,3 @@ func (f families) begin(plugin ...string) {
 		}
 	}
 }
-
-// drop ends all series of a plugin.
-func (f families) drop(plugin string) {
-	for _, vec := range f.ofPlugins {
-		vec.DeletePartialMatch(prometheus.Labels{"plugin": plugin})
-	}
-}

@@ -45,10 +45,42 @@ func (s *scrape) Collect(to chan<- prometheus.Metric) {
 	for _, c := range s.families.all {
 		c.Collect(to)
 	}
+
 	e := emitter{s.families, to}
-	e.node(l)
+	e.emit("wasmproxy_kubelet_connections", float64(l.Connections))
+	e.emit("wasmproxy_post_hook_queue_length", float64(l.Queued))
+	e.emit("wasmproxy_plugins_memory_bytes", float64(l.Guests.Memory))
+	e.emit("wasmproxy_plugins_memory_limit_bytes", float64(l.Guests.Limit))
+	e.emit("wasmproxy_backend_connected", truth(l.Backend.Connected))
+	e.emit("wasmproxy_store_pods", float64(l.Store.Pods))
+	e.emit("wasmproxy_store_containers", float64(l.Store.Containers))
+	e.emit("wasmproxy_store_filled", truth(l.Store.State != "filling"))
+	e.emit("wasmproxy_ledger_objects", float64(l.Values.Objects))
+	e.emit("wasmproxy_ledger_values", float64(l.Values.Wanted))
+	e.emit("wasmproxy_audit_lines_lost_total", float64(l.Lost.AuditLines))
+	e.emit("wasmproxy_trace_spans_lost_total", float64(l.Lost.Spans))
+	e.emit("wasmproxy_bypass", truth(l.Bypass.On))
+	e.emit("wasmproxy_ready", truth(len(l.NotReady) == 0))
+	e.emit("wasmproxy_settings_load_failed", truth(l.Settings.Error != ""))
+	e.emit("wasmproxy_settings_changed", truth(l.Settings.Changed))
+	e.emit("wasmproxy_state_saved", truth(l.Values.Saved))
+	e.emit("wasmproxy_ledger_values_not_held", float64(l.Values.NotHeld[""]), "")
+
 	for i := range plugins {
-		e.plugin(&plugins[i], l.Values.NotHeld[plugins[i].ID])
+		p := &plugins[i]
+		id := clean(p.ID)
+		e.emit("wasmproxy_plugin_state", 1, id, string(p.State))
+		if a := p.Active; a != nil {
+			e.emit("wasmproxy_plugin_info", 1, id, p.Kind, clean(a.Version), a.Digest, a.Settings)
+		}
+		e.emit("wasmproxy_plugin_load_failed", truth(p.Failure != nil), id)
+		if !p.Probation.IsZero() {
+			e.emit("wasmproxy_plugin_on_probation", 1, id)
+		}
+		e.emit("wasmproxy_plugin_breaker_open", truth(p.Breaker != "" && p.Breaker != "closed"), id)
+		e.emit("wasmproxy_plugin_instances", float64(p.Instances), id)
+		e.emit("wasmproxy_plugin_memory_bytes", float64(p.Memory), id)
+		e.emit("wasmproxy_ledger_values_not_held", float64(l.Values.NotHeld[p.ID]), id)
 	}
 	e.own(plugins, own)
 }
@@ -62,43 +94,6 @@ type emitter struct {
 func (e emitter) emit(name string, v float64, labels ...string) {
 	l := e.levels[name]
 	e.to <- prometheus.MustNewConstMetric(l.desc, l.of, v, labels...)
-}
-
-func (e emitter) node(s *status.Status) {
-	e.emit("wasmproxy_kubelet_connections", float64(s.Connections))
-	e.emit("wasmproxy_post_hook_queue_length", float64(s.Queued))
-	e.emit("wasmproxy_plugins_memory_bytes", float64(s.Guests.Memory))
-	e.emit("wasmproxy_plugins_memory_limit_bytes", float64(s.Guests.Limit))
-	e.emit("wasmproxy_backend_connected", truth(s.Backend.Connected))
-	e.emit("wasmproxy_store_pods", float64(s.Store.Pods))
-	e.emit("wasmproxy_store_containers", float64(s.Store.Containers))
-	e.emit("wasmproxy_store_filled", truth(s.Store.State != "filling"))
-	e.emit("wasmproxy_ledger_objects", float64(s.Values.Objects))
-	e.emit("wasmproxy_ledger_values", float64(s.Values.Wanted))
-	e.emit("wasmproxy_audit_lines_lost_total", float64(s.Lost.AuditLines))
-	e.emit("wasmproxy_trace_spans_lost_total", float64(s.Lost.Spans))
-	e.emit("wasmproxy_bypass", truth(s.Bypass.On))
-	e.emit("wasmproxy_ready", truth(len(s.NotReady) == 0))
-	e.emit("wasmproxy_settings_load_failed", truth(s.Settings.Error != ""))
-	e.emit("wasmproxy_settings_changed", truth(s.Settings.Changed))
-	e.emit("wasmproxy_state_saved", truth(s.Values.Saved))
-	e.emit("wasmproxy_ledger_values_not_held", float64(s.Values.NotHeld[""]), "")
-}
-
-func (e emitter) plugin(p *status.Plugin, notHeld int) {
-	id := clean(p.ID)
-	e.emit("wasmproxy_plugin_state", 1, id, string(p.State))
-	if a := p.Active; a != nil {
-		e.emit("wasmproxy_plugin_info", 1, id, p.Kind, clean(a.Version), a.Digest, a.Settings)
-	}
-	e.emit("wasmproxy_plugin_load_failed", truth(p.Failure != nil), id)
-	if !p.Probation.IsZero() {
-		e.emit("wasmproxy_plugin_on_probation", 1, id)
-	}
-	e.emit("wasmproxy_plugin_breaker_open", truth(p.Breaker != "" && p.Breaker != "closed"), id)
-	e.emit("wasmproxy_plugin_instances", float64(p.Instances), id)
-	e.emit("wasmproxy_plugin_memory_bytes", float64(p.Memory), id)
-	e.emit("wasmproxy_ledger_values_not_held", float64(notHeld), id)
 }
 
 func truth(b bool) float64 {

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -46,9 +47,16 @@ type Metrics struct {
 // New returns a Metrics that has counted nothing. methods are those that calls may have beside
 // CRI's. levels is called whenever somebody asks; it must not wait for a plugin or the backend.
 func New(version string, levels Levels, methods ...map[string]cri.Shape) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry(), families: newFamilies(), levels: levels}
+	m := &Metrics{
+		registry: prometheus.NewRegistry(), families: newFamilies(), levels: levels,
+		methods: map[string]*methodSeries{}, other: &methodSeries{name: other},
+	}
 	m.plugins.Store(&map[string]*pluginSeries{})
-	m.methods, m.other = seriesOf(append(methods, cri.Shapes())), &methodSeries{name: other}
+	for _, shapes := range append(methods, cri.Shapes()) {
+		for method, shape := range shapes {
+			m.methods[method] = &methodSeries{name: method[strings.LastIndexByte(method, '/')+1:], unary: shape == cri.Unary}
+		}
+	}
 	m.overhead = m.families.histograms["wasmproxy_call_overhead_seconds"].WithLabelValues()
 	m.add("wasmproxy_cgroup_write_failures_total", 0, "") // of values that are no plugin's any more
 	abiVersion := abi.Module + "." + strconv.Itoa(abi.Minor)

@@ -71,7 +71,9 @@ func (m *Metrics) drop(id string) {
 	all := maps.Clone(*m.plugins.Load())
 	delete(all, id)
 	m.plugins.Store(&all)
-	m.families.drop(id)
+	for _, vec := range m.families.ofPlugins {
+		vec.DeletePartialMatch(prometheus.Labels{"plugin": id})
+	}
 }
 
 func (p *pluginSeries) used(fuel, hostCalls int64) {

@@ -36,24 +36,32 @@ func (t *Traces) Around(method string, inner cri.Interceptor) cri.Interceptor {
 			return inner(ctx, call, next)
 		}
 		result := codes.Internal // of a panic
-		defer func() { end(span, result) }()
-		answer, err = inner(asParent(of), call, next)
+		defer func() {
+			text := code.Code(result).String()
+			span.SetAttributes(semconv.RPCResponseStatusCode(text))
+			switch result { // of which OpenTelemetry says that they are the server's errors
+			case codes.Unknown, codes.DeadlineExceeded, codes.Unimplemented, codes.Internal, codes.Unavailable, codes.DataLoss:
+				// The message is not part of it: the backend wrote it, and it may hold a secret of the container.
+				span.SetAttributes(semconv.ErrorTypeKey.String(text))
+				span.SetStatus(otelcodes.Error, "")
+			}
+			span.End()
+		}()
+
+		md, ok := metadata.FromOutgoingContext(of) // a copy
+		if !ok {
+			md = metadata.MD{}
+		}
+		md.Delete(tracestate)
+		parent := propagation.MapCarrier{} // of what the backend makes of the call
+		propagation.TraceContext{}.Inject(of, parent)
+		for key, value := range parent {
+			md.Set(key, value)
+		}
+		answer, err = inner(metadata.NewOutgoingContext(of, md), call, next)
 		result = status.Code(err)
 		return answer, err
 	}
-}
-
-// end ends the span of a call with this result.
-func end(span trace.Span, result codes.Code) {
-	text := code.Code(result).String()
-	span.SetAttributes(semconv.RPCResponseStatusCode(text))
-	switch result { // of which OpenTelemetry says that they are the server's errors
-	case codes.Unknown, codes.DeadlineExceeded, codes.Unimplemented, codes.Internal, codes.Unavailable, codes.DataLoss:
-		// The message is not part of it: the backend wrote it, and it may hold a secret of the container.
-		span.SetAttributes(semconv.ErrorTypeKey.String(text))
-		span.SetStatus(otelcodes.Error, "")
-	}
-	span.End()
 }
 
 // ofCaller returns ctx with the span of the caller. It has that already if the call is part of another one,
@@ -66,21 +74,6 @@ func ofCaller(ctx context.Context) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{
 		traceparent: parent[0], tracestate: strings.Join(metadata.ValueFromIncomingContext(ctx, tracestate), ","),
 	})
-}
-
-// asParent makes the span of ctx the parent of what the backend makes of the call.
-func asParent(ctx context.Context) context.Context {
-	md, ok := metadata.FromOutgoingContext(ctx) // a copy
-	if !ok {
-		md = metadata.MD{}
-	}
-	md.Delete(tracestate)
-	of := propagation.MapCarrier{}
-	propagation.TraceContext{}.Inject(ctx, of)
-	for key, value := range of {
-		md.Set(key, value)
-	}
-	return metadata.NewOutgoingContext(ctx, md)
 }
 
 // TraceID returns the id of the trace that the call ctx belongs to, also where no traces are
