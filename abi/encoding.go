@@ -85,11 +85,7 @@ func cutU32[T ~string | ~[]byte](b T) (uint32, T, bool) {
 	if len(b) < 4 {
 		return 0, b, false
 	}
-	return u32(b), b[4:], true
-}
-
-func u32[T ~string | ~[]byte](b T) uint32 {
-	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
+	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24, b[4:], true
 }
 
 func putU32(b []byte, v uint32) {

@@ -61,6 +61,7 @@ func constants(dir string) (*constantSet, error) {
 	}
 	fset := token.NewFileSet()
 	var files []*ast.File
+	var decls []ast.Decl
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
@@ -69,7 +70,7 @@ func constants(dir string) (*constantSet, error) {
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, f)
+		files, decls = append(files, f), append(decls, f.Decls...)
 	}
 	info := &types.Info{Defs: map[*ast.Ident]types.Object{}}
 	config := types.Config{Importer: importer.ForCompiler(fset, "source", nil)}
@@ -77,14 +78,7 @@ func constants(dir string) (*constantSet, error) {
 		return nil, err
 	}
 	set := &constantSet{map[string][]named{}}
-	for _, f := range files {
-		set.collect(f, info)
-	}
-	return set, nil
-}
-
-func (c *constantSet) collect(f *ast.File, info *types.Info) {
-	for _, decl := range f.Decls {
+	for _, decl := range decls {
 		gen, ok := decl.(*ast.GenDecl)
 		if !ok || gen.Tok != token.CONST {
 			continue
@@ -96,8 +90,9 @@ func (c *constantSet) collect(f *ast.File, info *types.Info) {
 				block = append(block, newNamed(name.Name, info.Defs[name].(*types.Const).Val(), v))
 			}
 		}
-		c.blocks[block[0].Name] = block
+		set.blocks[block[0].Name] = block
 	}
+	return set, nil
 }
 
 func newNamed(name string, v constant.Value, spec *ast.ValueSpec) named {

@@ -12,42 +12,40 @@ import (
 )
 
 // functions are those that the templates call besides the methods of the tables.
-func functions() template.FuncMap {
-	return template.FuncMap{
-		"arguments": arguments, "cell": cell, "pick": pick,
-		"camel": camel, "shout": shout, "variant": func(name string) string { return title(name) },
-		"dashes":  func(text any) string { return strings.ReplaceAll(fmt.Sprint(text), " ", "-") },
-		"upper":   strings.ToUpper,
-		"join":    strings.Join,
-		"prefix":  strings.HasPrefix,
-		"without": strings.TrimPrefix,
+var functions = template.FuncMap{
+	"arguments": arguments, "cell": cell, "pick": pick,
+	"camel": camel, "shout": shout, "variant": func(name string) string { return title(name) },
+	"dashes":  func(text any) string { return strings.ReplaceAll(fmt.Sprint(text), " ", "-") },
+	"upper":   strings.ToUpper,
+	"join":    strings.Join,
+	"prefix":  strings.HasPrefix,
+	"without": strings.TrimPrefix,
 
-		"errno":          func(n int64) string { return abi.Errno(n).Error() },
-		"errnoName":      func(n int64) string { return abi.ErrnoName(abi.Errno(n)) },
-		"handleWritable": abi.HandleWritable,
-		"cgroupWritable": func(object int64) abi.HookSet { return abi.CgroupWritable(abi.Object(object)) },
-		"cgroupFiles":    cgroupFiles,
-		"changeable":     changeable,
-		"fieldName":      fieldName,
-		"resource": func(f abi.Field) string {
-			return strings.TrimPrefix(fieldName(abi.Container, abi.Resources+f), "resources.")
-		},
-		"function": func(name string) (abi.Function, error) {
-			i := slices.IndexFunc(abi.Functions, func(f abi.Function) bool { return f.Name == name })
-			if i < 0 {
-				return abi.Function{}, fmt.Errorf("there is no function %q", name)
-			}
-			return abi.Functions[i], nil
-		},
-		"pageOf": func(function string) string {
-			if group.OfFunction(function) == group.Core {
-				return ""
-			}
-			return "OPTIONAL.md"
-		},
-		"relative": func(f abi.Field) abi.Field { return f - abi.Resources },
-		"added":    added,
-	}
+	"errno":          func(n int64) string { return abi.Errno(n).Error() },
+	"errnoName":      func(n int64) string { return abi.ErrnoName(abi.Errno(n)) },
+	"handleWritable": abi.HandleWritable,
+	"cgroupWritable": func(object int64) abi.HookSet { return abi.CgroupWritable(abi.Object(object)) },
+	"cgroupFiles":    cgroupFiles,
+	"changeable":     changeable,
+	"fieldName":      fieldName,
+	"resource": func(f abi.Field) string {
+		return strings.TrimPrefix(fieldName(abi.Container, abi.Resources+f), "resources.")
+	},
+	"function": func(name string) (abi.Function, error) {
+		i := slices.IndexFunc(abi.Functions, func(f abi.Function) bool { return f.Name == name })
+		if i < 0 {
+			return abi.Function{}, fmt.Errorf("there is no function %q", name)
+		}
+		return abi.Functions[i], nil
+	},
+	"pageOf": func(function string) string {
+		if group.OfFunction(function) == group.Core {
+			return ""
+		}
+		return "OPTIONAL.md"
+	},
+	"relative": func(f abi.Field) abi.Field { return f - abi.Resources },
+	"added":    added,
 }
 
 // added says which minor version has added a row of a table, if it is not of 1.0.

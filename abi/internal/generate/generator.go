@@ -47,7 +47,7 @@ func newGenerator(root string) (*generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := template.New("").Funcs(functions()).ParseFS(sources, "*.tmpl")
+	t, err := template.New("").Funcs(functions).ParseFS(sources, "*.tmpl")
 	if err != nil {
 		return nil, err
 	}

@@ -201,7 +201,12 @@ func (t tables) document() (d document, err error) {
 	d = document{
 		Module: abi.Module, Version: version(abi.Minor), Manifest: manifestRow{abi.ManifestSection, abi.MaxManifest},
 		FirstHandle: int64(abi.FirstHandle), QOSClass: int64(abi.QOSClass),
-		Exports: t.exportRows(), Functions: functionRows(), Hooks: hookRows(),
+		Exports: t.exportRows(), Functions: functionRows(),
+	}
+	for _, h := range abi.Hooks {
+		d.Hooks = append(d.Hooks, hookRow{
+			int(h.Hook), h.Name, h.Method, h.Phase.String(), h.Object.String(), cgroupFiles(h.Hook), group.OfHook(h.Hook), since("hook", h.Name),
+		})
 	}
 	if d.Fields, err = t.fieldRows(); err != nil {
 		return d, err
@@ -298,15 +303,6 @@ func functionRows() (rows []functionRow) {
 			}
 		}
 		rows = append(rows, row)
-	}
-	return rows
-}
-
-func hookRows() (rows []hookRow) {
-	for _, h := range abi.Hooks {
-		rows = append(rows, hookRow{
-			int(h.Hook), h.Name, h.Method, h.Phase.String(), h.Object.String(), cgroupFiles(h.Hook), group.OfHook(h.Hook), since("hook", h.Name),
-		})
 	}
 	return rows
 }

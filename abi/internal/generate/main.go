@@ -55,25 +55,19 @@ func run(root string, check, freeze bool) error {
 		}
 	}
 	for _, path := range paths {
-		if check {
-			err = compare(root, path, texts[path])
-		} else {
-			err = os.WriteFile(filepath.Join(root, path), texts[path], 0o644)
+		if !check {
+			if err := os.WriteFile(filepath.Join(root, path), texts[path], 0o644); err != nil {
+				return err
+			}
+			continue
 		}
+		have, err := os.ReadFile(filepath.Join(root, path))
 		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func compare(root, path string, want []byte) error {
-	have, err := os.ReadFile(filepath.Join(root, path))
-	if err != nil {
-		return err
-	}
-	if !bytes.Equal(have, want) {
-		return fmt.Errorf("%s is not what the tables of package abi make; run: make generate", path)
+		if !bytes.Equal(have, texts[path]) {
+			return fmt.Errorf("%s is not what the tables of package abi make; run: make generate", path)
+		}
 	}
 	return nil
 }
