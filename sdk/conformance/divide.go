@@ -50,7 +50,9 @@ func (v *Vector) divide() []Vector {
 	}
 	var all []Vector
 	for _, n := range parts {
-		if part := v.part(n); len(parts) == 1 || part.asks(n, base) {
+		part := v.part(n)
+		asks := func(c Call) bool { return c.Function != nil && slices.Equal(base.with(c.groups(v.Hook)...), n) } // for just these
+		if len(parts) == 1 || slices.ContainsFunc(part.Configure, asks) || slices.ContainsFunc(part.Calls, asks) {
 			all = append(all, part)
 		}
 	}
@@ -83,13 +85,6 @@ func (v *Vector) part(n needs) Vector {
 	return other
 }
 
-// asks reports whether a call of the part is for just these groups.
-func (v *Vector) asks(n, base needs) bool {
-	return slices.ContainsFunc(slices.Concat(v.Configure, v.Calls), func(c Call) bool {
-		return c.Function != nil && slices.Equal(base.with(c.groups(v.Hook)...), n)
-	})
-}
-
 // groups returns those that a host has to serve to answer the call as the vector says.
 func (c *Call) groups(h abi.Hook) (groups []string) {
 	if c.Function == nil {
@@ -116,24 +111,18 @@ func (c *Call) groups(h abi.Hook) (groups []string) {
 	if withdraws && fmt.Sprint(c.Args[1]) == "0" {
 		groups = append(groups, "cgroup")
 	}
-	if c.Name() == "feature" {
-		groups = append(groups, featureGroup(c.Args[0]))
+	if c.Name() == "feature" { // which tells whether the host has a group
+		n, _ := numberOf(c.Args[0])
+		switch abi.Feature(n) {
+		case abi.FeatureCgroupV2, abi.FeatureCgroupFiles:
+			groups = append(groups, "cgroup")
+		case abi.FeatureUpdate:
+			groups = append(groups, "others")
+		case abi.FeatureKV:
+			groups = append(groups, "kv")
+		}
 	}
 	return groups
-}
-
-// featureGroup is the group of which a feature tells whether the host has it.
-func featureGroup(arg any) string {
-	n, _ := numberOf(arg)
-	switch abi.Feature(n) {
-	case abi.FeatureCgroupV2, abi.FeatureCgroupFiles:
-		return "cgroup"
-	case abi.FeatureUpdate:
-		return "others"
-	case abi.FeatureKV:
-		return "kv"
-	}
-	return group.Core
 }
 
 // targetNeeds returns the groups that a change is of.

@@ -2,12 +2,16 @@ package conformance
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -27,35 +31,20 @@ func (h *Host) Run(ctx context.Context, tests []Test) (r Report, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := writeModules(dir, tests); err != nil {
-		return nil, err
-	}
-	p, err := h.start(ctx)
-	if err != nil {
-		return nil, err
-	}
+	var written []*Test // a test for each module
 	for i := range tests {
-		verdict, err := h.take(p, &tests[i])
-		if err != nil {
-			return r, fmt.Errorf("host %s: test %d, %s: %w", h.Command[0], tests[i].ID, tests[i].Name, errors.Join(err, p.kill()))
+		t := &tests[i]
+		if same := slices.IndexFunc(written, func(w *Test) bool { return bytes.Equal(w.module, t.module) }); same >= 0 {
+			t.Module = written[same].Module
+			continue
 		}
-		r = append(r, verdict)
+		t.Module = filepath.Join(dir, fmt.Sprintf("%d.wasm", t.ID))
+		if err := os.WriteFile(t.Module, t.module, 0o644); err != nil {
+			return nil, err
+		}
+		written = append(written, t)
 	}
-	if err := p.finish(h.Timeout); err != nil {
-		return r, fmt.Errorf("host %s: after the last test: %w", h.Command[0], err)
-	}
-	return r, nil
-}
 
-// process is a host that runs. lines has what it writes, and is closed at its end.
-type process struct {
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	lines chan string
-	read  error // after lines is closed
-}
-
-func (h *Host) start(ctx context.Context) (*process, error) {
 	p := &process{cmd: exec.CommandContext(ctx, h.Command[0], h.Command[1:]...), lines: make(chan string)}
 	p.cmd.Stderr, p.cmd.WaitDelay = h.Stderr, time.Second
 	out, err := p.cmd.StdoutPipe()
@@ -81,7 +70,26 @@ func (h *Host) start(ctx context.Context) (*process, error) {
 		}
 		p.read = scanner.Err()
 	}()
-	return p, nil
+
+	for i := range tests {
+		verdict, err := h.take(p, &tests[i])
+		if err != nil {
+			return r, fmt.Errorf("host %s: test %d, %s: %w", h.Command[0], tests[i].ID, tests[i].Name, errors.Join(err, p.kill()))
+		}
+		r = append(r, verdict)
+	}
+	if err := p.finish(h.Timeout); err != nil {
+		return r, fmt.Errorf("host %s: after the last test: %w", h.Command[0], err)
+	}
+	return r, nil
+}
+
+// process is a host that runs. lines has what it writes, and is closed at its end.
+type process struct {
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines chan string
+	read  error // after lines is closed
 }
 
 // take has the host take one test.
@@ -93,19 +101,32 @@ func (h *Host) take(p *process, t *Test) (Verdict, error) {
 	go p.in.Write(line) // which fails if the host has ended, and then so do its lines
 	timer := time.NewTimer(h.Timeout)
 	defer timer.Stop()
+	var answer string
 	select {
-	case answer, ok := <-p.lines:
+	case line, ok := <-p.lines:
 		if !ok {
 			return Verdict{}, fmt.Errorf("it ended without an outcome: %w", p.end())
 		}
-		o, err := t.readOutcome([]byte(answer))
-		if err != nil {
-			return Verdict{}, fmt.Errorf("it wrote what is no outcome, %s: %w", shortened(answer), err)
-		}
-		return t.verdict(o), nil
+		answer = line
 	case <-timer.C:
 		return Verdict{}, fmt.Errorf("it has written no outcome for %v", h.Timeout)
 	}
+
+	var o Outcome
+	d := json.NewDecoder(strings.NewReader(answer))
+	d.DisallowUnknownFields()
+	err = d.Decode(&o)
+	switch {
+	case err != nil:
+	case o.ID != t.ID:
+		err = fmt.Errorf("id is %d, want %d", o.ID, t.ID)
+	case !slices.Contains([]Result{Done, Refused, Failed, Unsupported}, o.Result):
+		err = fmt.Errorf("result is %q, want done, refused, failed or unsupported", o.Result)
+	}
+	if err != nil {
+		return Verdict{}, fmt.Errorf("it wrote what is no outcome, %s: %w", shortened(answer), err)
+	}
+	return t.verdict(o), nil
 }
 
 // end waits for a host that has closed its output, and tells how it ended.

@@ -1,13 +1,10 @@
 package conformance
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -38,12 +35,23 @@ func (t *Test) group() string {
 	return t.Needs[len(t.Needs)-1]
 }
 
-// Tests are all of the kit.
+// Tests are all of the kit: those of testdata/abi/modules.json, and the vectors.
 func Tests() ([]Test, error) {
-	tests, err := moduleTests()
+	text, err := wasmproxy.Conformance.ReadFile("testdata/abi/modules.json")
 	if err != nil {
 		return nil, err
 	}
+	var modules []map[string]json.RawMessage
+	if err := json.Unmarshal(text, &modules); err != nil {
+		return nil, fmt.Errorf("modules.json: %w", err)
+	}
+	tests := make([]Test, len(modules))
+	for i, keys := range modules {
+		if tests[i], err = moduleTest(keys); err != nil {
+			return nil, fmt.Errorf("modules.json: test %d: %w", i+1, err)
+		}
+	}
+
 	all, err := Embedded()
 	if err != nil {
 		return nil, err
@@ -112,25 +120,6 @@ func (v *Vector) says() (reasons []string) {
 	return reasons
 }
 
-// moduleTests are those of testdata/abi/modules.json.
-func moduleTests() ([]Test, error) {
-	text, err := wasmproxy.Conformance.ReadFile("testdata/abi/modules.json")
-	if err != nil {
-		return nil, err
-	}
-	var list []map[string]json.RawMessage
-	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, fmt.Errorf("modules.json: %w", err)
-	}
-	tests := make([]Test, len(list))
-	for i, keys := range list {
-		if tests[i], err = moduleTest(keys); err != nil {
-			return nil, fmt.Errorf("modules.json: test %d: %w", i+1, err)
-		}
-	}
-	return tests, nil
-}
-
 func moduleTest(keys map[string]json.RawMessage) (t Test, err error) {
 	var wasm, says string
 	var own, fails bool
@@ -191,22 +180,4 @@ func withManifest(module []byte, hook abi.Hook, optional []string) []byte {
 	section = append(section, text...)
 	const header = 8 // of a module
 	return slices.Concat(module[:header], binary.AppendUvarint([]byte{0}, uint64(len(section))), section, module[header:])
-}
-
-// writeModules writes the modules of tests into a folder, each once.
-func writeModules(dir string, tests []Test) error {
-	var written []*Test
-	for i := range tests {
-		t := &tests[i]
-		if same := slices.IndexFunc(written, func(w *Test) bool { return bytes.Equal(w.module, t.module) }); same >= 0 {
-			t.Module = written[same].Module
-			continue
-		}
-		t.Module = filepath.Join(dir, fmt.Sprintf("%d.wasm", t.ID))
-		if err := os.WriteFile(t.Module, t.module, 0o644); err != nil {
-			return err
-		}
-		written = append(written, t)
-	}
-	return nil
 }

@@ -20,7 +20,7 @@ func (e *encoder) line() (string, error) {
 	c := e.call
 	name := c.Name()
 	switch {
-	case c.Trap:
+	case c.Trap, name == "fail", name == "abort":
 		return "", nil
 	case name == "log":
 		line, ok := c.Is.(string)
@@ -28,28 +28,36 @@ func (e *encoder) line() (string, error) {
 			return "", fmt.Errorf("log needs the line that comes of it")
 		}
 		return line, nil
-	case name == "fail", name == "abort":
-		return "", nil
 	case c.Error != "":
 		errno, _ := abi.ErrnoByName(c.Error) // checked when it was read
-		return "info: " + strconv.Itoa(int(errno)) + e.untouchedPlace(), nil
+		place := 0
+		switch name {
+		case "get_i64":
+			place = 8
+		case "random":
+			place = int(e.cap())
+		}
+		return "info: " + strconv.Itoa(int(errno)) + shown(strings.Repeat(untouched, place)), nil
 	case c.Length != nil:
 		return "info: " + strconv.FormatInt(*c.Length, 10) + shown(strings.Repeat(untouched, int(e.cap()))), nil
 	case c.Is == nil:
 		return "info: 0", nil
 	}
-	line, err := e.result()
-	return "info: " + line, err
-}
 
-func (e *encoder) untouchedPlace() string {
-	switch e.call.Name() {
-	case "get_i64":
-		return shown(strings.Repeat(untouched, 8))
+	switch name {
+	case "config":
+		return "info: " + configLength, nil
 	case "random":
-		return shown(strings.Repeat(untouched, int(e.cap())))
+		return fmt.Sprintf("info: 0 %v", c.Is), nil
+	case "get_i64":
+		n, err := numberOf(c.Is)
+		return "info: 0 " + hex.EncodeToString(little.AppendUint64(nil, uint64(n))), err
+	case "pod_find", "log_level", "now", "feature":
+		n, err := numberOf(c.Is)
+		return "info: " + strconv.FormatInt(n, 10), err
 	}
-	return ""
+	b, err := e.answer()
+	return "info: " + strconv.Itoa(len(b)) + shown(hex.EncodeToString(b)), err
 }
 
 func shown(digits string) string {
@@ -57,24 +65,6 @@ func shown(digits string) string {
 		return ""
 	}
 	return " " + digits
-}
-
-// result is what Is says, as the program shows it.
-func (e *encoder) result() (string, error) {
-	switch is := e.call.Is; e.call.Name() {
-	case "config":
-		return configLength, nil
-	case "random":
-		return fmt.Sprintf("0 %v", is), nil
-	case "get_i64":
-		n, err := numberOf(is)
-		return "0 " + hex.EncodeToString(little.AppendUint64(nil, uint64(n))), err
-	case "pod_find", "log_level", "now", "feature":
-		n, err := numberOf(is)
-		return strconv.FormatInt(n, 10), err
-	}
-	b, err := e.answer()
-	return strconv.Itoa(len(b)) + shown(hex.EncodeToString(b)), err
 }
 
 // answer is what Is says in the form that the function gives it.

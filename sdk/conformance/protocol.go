@@ -2,13 +2,10 @@ package conformance
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/sdk/fixture"
@@ -151,44 +148,4 @@ func Serve(in io.Reader, out io.Writer, play func(Test) (fixture.Answer, error))
 		}
 	}
 	return lines.Err()
-}
-
-// readOutcome reads the line that answers a test.
-func (t *Test) readOutcome(line []byte) (o Outcome, err error) {
-	d := json.NewDecoder(bytes.NewReader(line))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&o); err != nil {
-		return o, err
-	}
-	if o.ID != t.ID {
-		return o, fmt.Errorf("id is %d, want %d", o.ID, t.ID)
-	}
-	if !slices.Contains([]Result{Done, Refused, Failed, Unsupported}, o.Result) {
-		return o, fmt.Errorf("result is %q, want done, refused, failed or unsupported", o.Result)
-	}
-	return o, nil
-}
-
-// judge tells how an outcome differs from what is wanted; nil if it does not.
-func (t *Test) judge(o Outcome) error {
-	want, a := *t.Case.Want, fixture.Answer{Changes: o.Changes, Log: o.Log, KV: o.KV, Metrics: o.Metrics}
-	switch o.Result {
-	case Failed:
-		a.Err = fmt.Errorf("failed: %s; want no failure", o.Reason)
-	case Refused:
-		a.Reject = &fixture.Rejection{Code: o.Code, Reason: o.Reason}
-	}
-	if want.Error != "" { // a host has words of its own, beside those of the guest
-		want.Error = "failed"
-	}
-	if want.KV != nil && a.KV == nil {
-		a.KV = map[string]string{}
-	}
-	err := want.Compare(a)
-	for _, reason := range t.says {
-		if o.Result == Failed && !strings.Contains(o.Reason, reason) {
-			err = errors.Join(err, fmt.Errorf("failed with %q, want the guest's %q in it", o.Reason, reason))
-		}
-	}
-	return err
 }

@@ -1,11 +1,13 @@
 package conformance
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi/group"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
 
 // Verdict is what a test says of a host.
@@ -18,13 +20,33 @@ type Verdict struct {
 
 func (t *Test) verdict(o Outcome) Verdict {
 	v := Verdict{ID: t.ID, Name: t.Name, Group: t.group()}
-	switch {
-	case o.Result != Unsupported:
-		v.Err = t.judge(o)
-	case v.Group == group.Core:
+	if o.Result == Unsupported && v.Group == group.Core {
 		v.Err = fmt.Errorf("unsupported: %s; every host serves the core", o.Reason)
-	default:
+		return v
+	}
+	if o.Result == Unsupported {
 		v.Unsupported = true
+		return v
+	}
+
+	want, a := *t.Case.Want, fixture.Answer{Changes: o.Changes, Log: o.Log, KV: o.KV, Metrics: o.Metrics}
+	switch o.Result {
+	case Failed:
+		a.Err = fmt.Errorf("failed: %s; want no failure", o.Reason)
+	case Refused:
+		a.Reject = &fixture.Rejection{Code: o.Code, Reason: o.Reason}
+	}
+	if want.Error != "" { // a host has words of its own, beside those of the guest
+		want.Error = "failed"
+	}
+	if want.KV != nil && a.KV == nil {
+		a.KV = map[string]string{}
+	}
+	v.Err = want.Compare(a)
+	for _, reason := range t.says {
+		if o.Result == Failed && !strings.Contains(o.Reason, reason) {
+			v.Err = errors.Join(v.Err, fmt.Errorf("failed with %q, want the guest's %q in it", o.Reason, reason))
+		}
 	}
 	return v
 }

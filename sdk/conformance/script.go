@@ -64,11 +64,19 @@ func (e *encoder) instruction() ([]byte, error) {
 func (e *encoder) parameter(p abi.Param, pair bool) error {
 	switch {
 	case p.Name == "out":
-		return e.place(8)
-	case p.Name == "buf" && e.call.Name() == "random":
-		return e.random()
+		e.place(8)
+		return nil
+	case p.Name == "buf" && e.call.Buf == "outside":
+		e.pointer(e.cap())
+		return nil
+	case p.Name == "buf" && e.call.Name() == "random": // it takes the length of what it fills
+		e.place(uint32(e.cap()))
+		e.number(e.cap())
+		return nil
 	case p.Name == "buf":
-		return e.buffer()
+		e.tag(buffer)
+		e.out = little.AppendUint32(e.out, uint32(e.cap()))
+		return nil
 	}
 	if len(e.args) == 0 {
 		return fmt.Errorf("there is no argument")
@@ -104,21 +112,10 @@ func (e *encoder) number(n int64) {
 	e.out = little.AppendUint64(e.out, uint64(n))
 }
 
-func (e *encoder) pointer(n int64) error {
+// pointer points to so many bytes outside of the memory.
+func (e *encoder) pointer(length int64) {
 	e.number(outside)
-	if n >= 0 {
-		e.number(n)
-	}
-	return nil
-}
-
-func (e *encoder) buffer() error {
-	if e.call.Buf == "outside" {
-		return e.pointer(e.cap())
-	}
-	e.tag(buffer)
-	e.out = little.AppendUint32(e.out, uint32(e.cap()))
-	return nil
+	e.number(length)
 }
 
 func (e *encoder) cap() int64 {
@@ -128,23 +125,13 @@ func (e *encoder) cap() int64 {
 	return defaultCap
 }
 
-func (e *encoder) place(n uint32) error {
+func (e *encoder) place(n uint32) {
 	if e.call.Buf == "outside" {
-		return e.pointer(-1)
+		e.number(outside)
+		return
 	}
 	e.tag(place)
 	e.out = little.AppendUint32(e.out, n)
-	return nil
-}
-
-// random takes the length of what it fills.
-func (e *encoder) random() error {
-	if e.call.Buf == "outside" {
-		return e.pointer(e.cap())
-	}
-	err := e.place(uint32(e.cap()))
-	e.number(e.cap())
-	return err
 }
 
 func (e *encoder) text(arg any) error {
@@ -158,7 +145,8 @@ func (e *encoder) text(arg any) error {
 		if err != nil {
 			return err
 		}
-		return e.pointer(n)
+		e.pointer(n)
+		return nil
 	}
 	b, err := e.bytes(arg)
 	e.tag(text)
@@ -178,10 +166,13 @@ func (e *encoder) bytes(arg any) ([]byte, error) {
 		if digits, ok := arg["hex"].(string); ok {
 			return hex.DecodeString(digits)
 		}
-		if pairs, ok := arg["pairs"].([]any); ok {
-			return abi.AppendEntries(nil, pairsOf(pairs)), nil
+		pairs, ok := arg["pairs"].([]any)
+		if !ok {
+			for _, key := range slices.Sorted(maps.Keys(arg)) {
+				pairs = append(pairs, []any{key, arg[key]})
+			}
 		}
-		return abi.AppendEntries(nil, sortedEntries(arg)), nil
+		return abi.AppendEntries(nil, pairsOf(pairs)), nil
 	}
 	return nil, fmt.Errorf("%v is neither text nor list nor record", arg)
 }
@@ -191,16 +182,6 @@ func pairsOf(pairs []any) iter.Seq2[string, string] {
 	return func(yield func(k, v string) bool) {
 		for _, p := range pairs {
 			if kv, ok := p.([]any); !ok || len(kv) != 2 || !yield(fmt.Sprint(kv[0]), fmt.Sprint(kv[1])) {
-				return
-			}
-		}
-	}
-}
-
-func sortedEntries(m map[string]any) iter.Seq2[string, string] {
-	return func(yield func(k, v string) bool) {
-		for _, key := range slices.Sorted(maps.Keys(m)) {
-			if !yield(key, fmt.Sprint(m[key])) {
 				return
 			}
 		}

@@ -52,9 +52,17 @@ func parse(keys map[string]json.RawMessage, samples []Sample) (Vector, error) {
 			delete(keys, key)
 		}
 	}
-	if err := v.parseCase(); err != nil {
+	ofFixture := maps.Clone(keys)
+	delete(ofFixture, "withheld")
+	text, err := json.Marshal(ofFixture)
+	if err != nil {
 		return v, err
 	}
+	cases, err := fixture.Parse("", text)
+	if err != nil {
+		return v, err
+	}
+	v.Case = cases[0]
 	for _, name := range v.Withheld {
 		c, ok := abi.CapabilityByName(name)
 		if !ok {
@@ -78,21 +86,6 @@ func decode(text json.RawMessage, to any) error {
 		return nil
 	}
 	return json.Unmarshal(text, to)
-}
-
-func (v *Vector) parseCase() error {
-	keys := maps.Clone(v.keys)
-	delete(keys, "withheld")
-	text, err := json.Marshal(keys)
-	if err != nil {
-		return err
-	}
-	cases, err := fixture.Parse("", text)
-	if err != nil {
-		return err
-	}
-	v.Case = cases[0]
-	return nil
 }
 
 // Fixture returns the case for the program.
