@@ -6,7 +6,16 @@ import "github.com/wasmproxy/wasmproxy/abi"
 // registered. The result is that of wp_hook.
 func dispatch(hook abi.Hook) int32 {
 	begin()
-	err := handle(hook)
+	var err error
+	for i := range plugin.handlers {
+		h := &plugin.handlers[i]
+		if h.hook != hook {
+			continue
+		}
+		if err = h.run(); err != nil {
+			break
+		}
+	}
 	if err == nil && len(refused) > 0 {
 		err = unhandled()
 	}
@@ -22,19 +31,6 @@ func dispatch(hook abi.Hook) int32 {
 // begin forgets what an earlier call has left.
 func begin() {
 	refused, rejected = nil, false
-}
-
-func handle(hook abi.Hook) error {
-	for i := range plugin.handlers {
-		h := &plugin.handlers[i]
-		if h.hook != hook {
-			continue
-		}
-		if err := h.run(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // configure shows the plugin its configuration. The result is that of wp_configure. What

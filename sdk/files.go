@@ -19,14 +19,30 @@ func ReadCgroups(of []FoundContainer, files ...string) ([][]CgroupFile, error) {
 	list := string(abi.AppendList(nil, files))
 	for step := max(filesPerCall/max(len(files), 1), 1); len(of) > 0; {
 		n := min(step, len(of))
-		read, result := readCgroups(of[:n], list)
-		if result == int32(ErrTooLarge) && n > 1 {
+		bytes := make([]byte, 0, 4*n)
+		for _, c := range of[:n] {
+			o := uint32(c.object())
+			bytes = append(bytes, byte(o), byte(o>>8), byte(o>>16), byte(o>>24))
+		}
+		objects := string(bytes)
+		size := hostCgroupRead(objects, list, free, room)
+		for ; size > room; size = hostCgroupRead(objects, list, free, room) {
+			refill(size)
+		}
+		if size == int32(ErrTooLarge) && n > 1 {
 			step = n / 2
 			continue
 		}
-		if err := check("ReadCgroups", "", result); err != nil {
+		if err := check("ReadCgroups", "", size); err != nil {
 			return nil, err
 		}
+
+		read := make([]CgroupFile, 0, n*len(files))
+		abi.EachEntry(cut(size), func(errno, text string) bool {
+			number, _ := ParseInt(errno)
+			read = append(read, CgroupFile{text, Errno(number)})
+			return true
+		})
 		if len(read) < n*len(files) { // a host that breaks its word
 			return rows, nil
 		}
@@ -36,28 +52,4 @@ func ReadCgroups(of []FoundContainer, files ...string) ([][]CgroupFile, error) {
 		}
 	}
 	return rows, nil
-}
-
-// readCgroups returns what the host has answered, besides.
-func readCgroups(of []FoundContainer, files string) (read []CgroupFile, result int32) {
-	objects := make([]byte, 0, 4*len(of))
-	for _, c := range of {
-		o := uint32(c.object())
-		objects = append(objects, byte(o), byte(o>>8), byte(o>>16), byte(o>>24))
-	}
-	text := string(objects)
-	n := hostCgroupRead(text, files, free, room)
-	for ; n > room; n = hostCgroupRead(text, files, free, room) {
-		refill(n)
-	}
-	if n < 0 {
-		return nil, n
-	}
-	read = make([]CgroupFile, 0, len(of))
-	abi.EachEntry(cut(n), func(errno, text string) bool {
-		number, _ := ParseInt(errno)
-		read = append(read, CgroupFile{text, Errno(number)})
-		return true
-	})
-	return read, n
 }

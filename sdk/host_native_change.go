@@ -102,7 +102,11 @@ func abovePod(f abi.Field, v string) bool {
 	default:
 		return false
 	}
-	amount, per, _ := strings.Cut(podFile(file), " ")
+	text, ofEvent := host().Files[abi.Pod.String()][file]
+	if pod := host().Objects[abi.Pod]; pod != nil && !ofEvent {
+		text = host().Files[pod.ID()][file]
+	}
+	amount, per, _ := strings.Cut(text, " ")
 	n, _ := ParseInt(v)
 	most, finite := ParseInt(amount)
 	each, given := ParseInt(per)
@@ -110,17 +114,6 @@ func abovePod(f abi.Field, v string) bool {
 		each = 1
 	}
 	return finite && float64(n)*float64(each) > float64(most)*float64(period)
-}
-
-// podFile is a file of the cgroup of the event's own pod, "" if the test does not give it.
-func podFile(file string) string {
-	if v, ok := host().Files[abi.Pod.String()][file]; ok {
-		return v
-	}
-	if pod := host().Objects[abi.Pod]; pod != nil {
-		return host().Files[pod.ID()][file]
-	}
-	return ""
 }
 
 func hostCgroupSet(o abi.Object, file, v string) int32 {

@@ -27,37 +27,7 @@ func appendManifest(b []byte, m abi.Manifest, handlers []handler) []byte {
 	w.text("description", m.Description)
 	w.text("license", m.License)
 	w.text("sdk", m.SDK)
-	w.hooks(handlers)
-	w.list("capabilities", m.Capabilities)
-	if m.Limits != (abi.Limits{}) {
-		w.key("limits")
-		w.limits(m.Limits)
-	}
-	w.text("state", m.State)
-	w.number("tick_ms", m.TickMS)
-	w.list("durable", m.Durable)
-	if m.ConfigSchema != "" {
-		w.key("config_schema")
-		w.raw(m.ConfigSchema)
-	}
-	w.raw("}")
-	return w.b
-}
 
-func (w *writer) limits(l abi.Limits) {
-	w.raw("{")
-	w.number("fuel", l.Fuel)
-	w.number("memory", l.Memory)
-	w.number("time_ms", l.TimeMS)
-	w.number("host_calls", l.HostCalls)
-	w.number("tick_host_calls", l.TickHostCalls)
-	w.number("tick_fuel", l.TickFuel)
-	w.number("tick_time_ms", l.TickTimeMS)
-	w.raw("}")
-}
-
-// hooks writes each hook as its name, or with its match.
-func (w *writer) hooks(handlers []handler) {
 	var seen abi.HookSet
 	w.key("hooks")
 	w.raw("[")
@@ -78,6 +48,29 @@ func (w *writer) hooks(handlers []handler) {
 		w.raw("}")
 	}
 	w.raw("]")
+
+	w.list("capabilities", m.Capabilities)
+	if l := m.Limits; l != (abi.Limits{}) {
+		w.key("limits")
+		w.raw("{")
+		w.number("fuel", l.Fuel)
+		w.number("memory", l.Memory)
+		w.number("time_ms", l.TimeMS)
+		w.number("host_calls", l.HostCalls)
+		w.number("tick_host_calls", l.TickHostCalls)
+		w.number("tick_fuel", l.TickFuel)
+		w.number("tick_time_ms", l.TickTimeMS)
+		w.raw("}")
+	}
+	w.text("state", m.State)
+	w.number("tick_ms", m.TickMS)
+	w.list("durable", m.Durable)
+	if m.ConfigSchema != "" {
+		w.key("config_schema")
+		w.raw(m.ConfigSchema)
+	}
+	w.raw("}")
+	return w.b
 }
 
 // writer writes JSON. Members of an object that are empty are left out.

@@ -65,10 +65,7 @@ func readEntries(op string, o abi.Object, f abi.Field) Entries {
 		refill(n)
 	}
 	missing(op, "", n)
-	return entries(cut(n))
-}
-
-func entries(dump string) Entries {
+	dump := cut(n)
 	return func(yield func(key, value string) bool) { abi.EachEntry(dump, yield) }
 }
 

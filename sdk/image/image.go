@@ -58,7 +58,17 @@ func Parse(name string) (Reference, error) {
 	if r.Tag == "" && r.Digest == "" {
 		r.Tag = "latest"
 	}
-	r.splitRegistry()
+
+	// What is before the first slash is a registry if it cannot be part of a path.
+	if slash := index(r.Repository, '/'); slash >= 0 && isHost(r.Repository[:slash]) {
+		r.Registry, r.Repository, r.Short = r.Repository[:slash], r.Repository[slash+1:], false
+	}
+	if r.Registry == "index.docker.io" {
+		r.Registry = "docker.io"
+	}
+	if r.Registry == "docker.io" && index(r.Repository, '/') < 0 {
+		r.Repository = "library/" + r.Repository
+	}
 	switch {
 	case !isRegistry(r.Registry):
 		return Reference{}, wrong(name, "its registry is not a host with an optional port")
@@ -72,19 +82,6 @@ func Parse(name string) (Reference, error) {
 
 func wrong(name, why string) error {
 	return wp.Failure("\"" + name + "\" is not the name of an image: " + why)
-}
-
-// splitRegistry takes the registry off the repository. What is before the first slash is one if it cannot be part of a path.
-func (r *Reference) splitRegistry() {
-	if slash := index(r.Repository, '/'); slash >= 0 && isHost(r.Repository[:slash]) {
-		r.Registry, r.Repository, r.Short = r.Repository[:slash], r.Repository[slash+1:], false
-	}
-	if r.Registry == "index.docker.io" {
-		r.Registry = "docker.io"
-	}
-	if r.Registry == "docker.io" && index(r.Repository, '/') < 0 {
-		r.Repository = "library/" + r.Repository
-	}
 }
 
 func isHost(text string) bool {

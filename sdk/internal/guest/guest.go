@@ -26,7 +26,11 @@ func Compiler(t testing.TB, script string) string {
 	path := filepath.Join(filepath.Dir(here), "../../../testdata/toolchain", script+".sh")
 	out, err := exec.CommandContext(t.Context(), path).Output()
 	if err != nil {
-		t.Fatalf("setting up %s: %v\n%s", script, err, output(err))
+		var stderr []byte
+		if exit, ok := err.(*exec.ExitError); ok {
+			stderr = exit.Stderr
+		}
+		t.Fatalf("setting up %s: %v\n%s", script, err, stderr)
 	}
 	return strings.TrimSpace(string(out))
 }
@@ -42,13 +46,6 @@ func Run(t testing.TB, dir string, env []string, command string, args ...string)
 		t.Fatalf("%s %s: %v\n%s", filepath.Base(command), strings.Join(args, " "), err, out)
 	}
 	return string(out)
-}
-
-func output(err error) []byte {
-	if exit, ok := err.(*exec.ExitError); ok {
-		return exit.Stderr
-	}
-	return nil
 }
 
 // Example returns the first block of a Markdown file that is in this language, after
