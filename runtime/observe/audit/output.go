@@ -23,9 +23,22 @@ type file struct {
 }
 
 func (f *file) write(line []byte) error {
-	if err := f.makePrivate(); err != nil {
-		return err
+	// The library would go on to write to a file that somebody has removed or renamed, and gives the next one the mode of
+	// the one before: so the file is made here, unless it is there as it was.
+	if at, err := os.Stat(f.log.Filename); err != nil || f.at == nil || !os.SameFile(at, f.at) {
+		f.at = nil
+		_ = f.log.Close() // its lines are written
+		made, err := os.OpenFile(f.log.Filename, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		if err != nil {
+			return err
+		}
+		at, err := made.Stat()
+		if err = errors.Join(err, made.Chmod(0o600), made.Close()); err != nil {
+			return err
+		}
+		f.at = at
 	}
+
 	n, err := f.log.Write(line)
 	if err == nil {
 		return nil
@@ -34,25 +47,6 @@ func (f *file) write(line []byte) error {
 	_ = f.log.Close()                                            // the next line opens it again, at its end
 	if at, bad := os.Stat(f.log.Filename); n > 0 && bad == nil { // a part of a line would spoil the next
 		err = errors.Join(err, os.Truncate(f.log.Filename, at.Size()-int64(n)))
-	}
-	return err
-}
-
-// makePrivate makes the file, unless it is there as it was. The library would go on to write to a file that somebody has
-// removed or renamed, and gives the next one the mode of the one before.
-func (f *file) makePrivate() error {
-	if at, err := os.Stat(f.log.Filename); err == nil && f.at != nil && os.SameFile(at, f.at) {
-		return nil
-	}
-	f.at = nil
-	_ = f.log.Close() // its lines are written
-	of, err := os.OpenFile(f.log.Filename, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	at, err := of.Stat()
-	if err = errors.Join(err, of.Chmod(0o600), of.Close()); err == nil {
-		f.at = at
 	}
 	return err
 }
