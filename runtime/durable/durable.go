@@ -31,6 +31,7 @@ const saveAgain = 10 * time.Second
 const (
 	subDir        = "kv" // in the state directory
 	suffix        = ".json"
+	temporary     = "new" // a file that takes the place of another when it is whole
 	formatVersion = 1
 	maxFile       = 2 << 20 // bytes of a file: plugin.MaxKV in base64, and the rest
 )
@@ -235,7 +236,17 @@ func (s *Store) save(ctx context.Context) (all bool) {
 		if values == nil {
 			continue
 		}
-		err := s.write(id, values)
+		content := file{Version: formatVersion, Values: []value{}}
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			content.Values = append(content.Values, value{[]byte(key), []byte(values[key])})
+		}
+		text, err := json.Marshal(content)
+		if err == nil {
+			err = s.dir.WriteFile(temporary, text, 0o600)
+		}
+		if err == nil {
+			err = s.dir.Rename(temporary, id+suffix)
+		}
 		if err != nil && !p.failed {
 			s.observer.Observe(ctx, &observe.StateNotSaved{File: subDir + "/" + id + suffix, Err: err})
 		}
@@ -272,23 +283,6 @@ func (s *Store) Saved() bool {
 		}
 	}
 	return true
-}
-
-// write replaces a plugin's file.
-func (s *Store) write(id string, values map[string]string) error {
-	content := file{Version: formatVersion, Values: []value{}}
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		content.Values = append(content.Values, value{[]byte(key), []byte(values[key])})
-	}
-	text, err := json.Marshal(content)
-	if err != nil {
-		return err
-	}
-	const temporary = "new"
-	if err := s.dir.WriteFile(temporary, text, 0o600); err != nil {
-		return err
-	}
-	return s.dir.Rename(temporary, id+suffix)
 }
 
 // Close saves what has changed, and releases the directory.
