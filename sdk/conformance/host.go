@@ -102,14 +102,21 @@ func (h *Host) take(p *process, t *Test) (Verdict, error) {
 	timer := time.NewTimer(h.Timeout)
 	defer timer.Stop()
 	var answer string
+	var more bool
 	select {
-	case line, ok := <-p.lines:
-		if !ok {
-			return Verdict{}, fmt.Errorf("it ended without an outcome: %w", p.end())
-		}
-		answer = line
+	case answer, more = <-p.lines:
 	case <-timer.C:
 		return Verdict{}, fmt.Errorf("it has written no outcome for %v", h.Timeout)
+	}
+	if !more { // it has closed its output
+		err := p.cmd.Wait()
+		switch {
+		case p.read != nil:
+			err = p.read
+		case err == nil:
+			err = errors.New("exit status 0")
+		}
+		return Verdict{}, fmt.Errorf("it ended without an outcome: %w", err)
 	}
 
 	var o Outcome
@@ -127,18 +134,6 @@ func (h *Host) take(p *process, t *Test) (Verdict, error) {
 		return Verdict{}, fmt.Errorf("it wrote what is no outcome, %s: %w", shortened(answer), err)
 	}
 	return t.verdict(o), nil
-}
-
-// end waits for a host that has closed its output, and tells how it ended.
-func (p *process) end() error {
-	err := p.cmd.Wait()
-	switch {
-	case p.read != nil:
-		return p.read
-	case err != nil:
-		return err
-	}
-	return errors.New("exit status 0")
 }
 
 func (p *process) kill() error {

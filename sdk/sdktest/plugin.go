@@ -61,12 +61,47 @@ func load(c fixture.Case, log func(slog.Level, string)) (*Plugin, error) {
 
 // call returns the call that a case describes.
 func (p *Plugin) call(c fixture.Case) *native.Call {
+	whole := c.Complete()
+	objects := map[abi.Object]*native.Object{} // the event's own, and all pods and containers by handles
+	add := func(kind abi.Object, fields fixture.Fields, own bool, pod *native.Object) *native.Object {
+		o := &native.Object{Kind: kind, Own: own, Pod: pod, Fields: map[abi.Field]any{}}
+		for _, info := range abi.Fields {
+			if info.Object == kind {
+				o.Fields[info.Field] = fields.Value(info)
+			}
+		}
+		if own {
+			objects[kind] = o
+		}
+		if kind == abi.Pod || kind == abi.Container {
+			objects[abi.FirstHandle+abi.Object(len(objects))] = o
+		}
+		return o
+	}
+	add(abi.Event, whole.Event, true, nil)
+	add(abi.Node, whole.Node, true, nil)
+	if whole.Pod != nil {
+		pod := add(abi.Pod, whole.Pod, true, nil)
+		if whole.Container != nil {
+			add(abi.Container, whole.Container, true, pod)
+		}
+		for _, fields := range whole.Siblings {
+			add(abi.Container, fields, false, pod)
+		}
+	}
+	for _, other := range whole.Store {
+		pod := add(abi.Pod, other.Fields, false, nil)
+		for _, fields := range other.Containers {
+			add(abi.Container, fields, false, pod)
+		}
+	}
+
 	declared, _ := native.Guest.Declared()
 	kv := map[string]string{}
 	maps.Copy(kv, p.kv)
 	seed := binary.BigEndian.AppendUint64(make([]byte, 24), uint64(c.Time))
 	return &native.Call{
-		Hook: c.Hook, Time: c.Time, Has: declared & (abi.DefaultGrant() | c.Grant), Objects: objects(c.Complete()), Files: c.CgroupFiles,
+		Hook: c.Hook, Time: c.Time, Has: declared & (abi.DefaultGrant() | c.Grant), Objects: objects, Files: c.CgroupFiles,
 		Cgroup: c.CgroupVersion(), Request: c.Request, Config: p.config, Log: p.log, JSON: fixture.Text,
 		Random: rand.NewChaCha8([32]byte(seed)), KV: kv, Metrics: p.metrics, Earlier: c.Earlier, Changes: Changes{}, Held: p.held, Holds: maps.Clone(p.held),
 	}
@@ -89,43 +124,4 @@ func (p *Plugin) run(call *native.Call, f func() int32) (Changes, error) {
 	}
 	p.kv, p.held = call.KV, call.Holds
 	return call.Changes, nil
-}
-
-// objects returns the objects of a complete case: the event's own, and all pods and
-// containers by handles.
-func objects(c fixture.Case) map[abi.Object]*native.Object {
-	all := map[abi.Object]*native.Object{}
-	add := func(kind abi.Object, fields fixture.Fields, own bool, pod *native.Object) *native.Object {
-		o := &native.Object{Kind: kind, Own: own, Pod: pod, Fields: map[abi.Field]any{}}
-		for _, info := range abi.Fields {
-			if info.Object == kind {
-				o.Fields[info.Field] = fields.Value(info)
-			}
-		}
-		if own {
-			all[kind] = o
-		}
-		if kind == abi.Pod || kind == abi.Container {
-			all[abi.FirstHandle+abi.Object(len(all))] = o
-		}
-		return o
-	}
-	add(abi.Event, c.Event, true, nil)
-	add(abi.Node, c.Node, true, nil)
-	if c.Pod != nil {
-		pod := add(abi.Pod, c.Pod, true, nil)
-		if c.Container != nil {
-			add(abi.Container, c.Container, true, pod)
-		}
-		for _, fields := range c.Siblings {
-			add(abi.Container, fields, false, pod)
-		}
-	}
-	for _, p := range c.Store {
-		pod := add(abi.Pod, p.Fields, false, nil)
-		for _, fields := range p.Containers {
-			add(abi.Container, fields, false, pod)
-		}
-	}
-	return all
 }
