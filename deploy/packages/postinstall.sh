@@ -23,10 +23,12 @@ elif [ -d "${DPKG_ROOT:-}/run/systemd/system" ] && systemctl --quiet is-active w
 	# If the new program does not accept the settings or plugins, the one from before goes on.
 	if ! "${DPKG_ROOT:-}/usr/bin/wasmproxy" validate --config /etc/wasmproxy/wasmproxy.yaml >/dev/null; then
 		echo 'wasmproxy goes on with the program from before the upgrade. Correct what is said above, then: systemctl restart wasmproxy'
-	elif systemctl restart wasmproxy.service; then
-		echo 'wasmproxy serves with the new program.'
-	else
+	elif ! systemctl restart wasmproxy.service; then
 		journalctl --unit wasmproxy.service --lines 5 --no-pager --output cat || true
 		echo 'wasmproxy does not start, and kubelet cannot start pods until it does. The lines of its log above say why. Correct that, or install the package from before. systemd starts it again and again.'
+	elif [ -e "${DPKG_ROOT:-}/etc/systemd/system/wasmproxy.service" ]; then # it may name another program
+		echo 'wasmproxy was restarted with the program that /etc/systemd/system/wasmproxy.service names.'
+	else
+		echo 'wasmproxy serves with the new program.'
 	fi
 fi
