@@ -19,6 +19,25 @@ const (
 	filled                      // or the backend cannot be asked: then hooks read through
 )
 
+// fill fills the store in the background, now that it follows calls. No plugin gets an event
+// until that is done.
+func (s *Slots) fill(ctx context.Context) {
+	s.store = filling
+	s.fills++
+	fill := s.fills
+	s.jobs.Go(func() {
+		s.reconciler.Fill(ctx)
+		s.post(func(context.Context) {
+			switch {
+			case s.store == unfollowed:
+				s.forget(ctx)
+			case fill == s.fills: // else another one began since
+				s.store = filled
+			}
+		})
+	})
+}
+
 // unfollow forgets everything, since the last plugin is gone or all are bypassed. Their values are undone first, for
 // which the store has to know the containers.
 func (s *Slots) unfollow(ctx context.Context) {

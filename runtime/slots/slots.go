@@ -258,25 +258,9 @@ func (s *Slots) publish(ctx context.Context) {
 		}
 		s.reconciler.Sync.Notify()
 	}
-	if !begins {
-		return
+	if begins {
+		s.fill(ctx)
 	}
-
-	// The store is filled in the background, now that it follows calls. No plugin gets an event until that is done.
-	s.store = filling
-	s.fills++
-	fill := s.fills
-	s.jobs.Go(func() {
-		s.reconciler.Fill(ctx)
-		s.post(func(context.Context) {
-			switch {
-			case s.store == unfollowed:
-				s.forget(ctx)
-			case fill == s.fills: // else another one began since
-				s.store = filled
-			}
-		})
-	})
 }
 
 // ask returns what f returns in the goroutine of run. ok is false if the slots have ended.
