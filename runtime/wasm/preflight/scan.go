@@ -98,7 +98,9 @@ func Scan(module []byte) (*Outline, error) {
 		sections[id].read(s, &inner)
 		inner.End()
 		if inner.Err() != nil {
-			return s.Outline, &Error{Section: sections[id].name, Function: s.function, Offset: inner.ErrOffset(), Reason: inner.Err().Error()}
+			return s.Outline, &Error{
+				Section: sections[id].name, Function: s.function, Offset: inner.ErrOffset(), Reason: inner.Err().Error(),
+			}
 		}
 	}
 	if own := len(s.functions) - s.Imported.Functions; own != s.bodies {
