@@ -43,14 +43,14 @@ func (a *Adjustment) redactor() *Redactor {
 	}
 	s := a.secrets
 	more, next := a.event.Secrets(a.of.Capabilities, s.next)
-	s.add(more)
 	s.next = next
 	for _, o := range a.changes[min(s.changes, len(a.changes)):] {
 		if o.Change.isEnv() {
-			s.add([]string{o.Change.Text})
+			more = append(more, o.Change.Text)
 		}
 	}
 	s.changes = len(a.changes)
+	s.add(more)
 	return &s.Redactor
 }
 

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
@@ -237,17 +238,35 @@ func TestRedactorFindsTheLongest(t *testing.T) {
 	}
 }
 
-// Secrets that were made to be searched for long hide more than themselves, and take no time.
+// Secrets that were made to be searched for long hide more than themselves.
 func TestRedactorHasAnEnd(t *testing.T) {
 	var nested []string
 	for n := 4; n < 1000; n++ {
 		nested = append(nested, strings.Repeat("a", n)+"A")
 	}
 	v := plugin.NewRedactor(nested...)
-	if got, want := v.Text("so "+strings.Repeat("a", 999)+"b and more"), "so (hidden)"; got != want {
+	if got, want := v.Text("so "+strings.Repeat("a", 999)+"b and more"), "so aaaaaaa(hidden)"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got, want := v.Text("so aaaaA and more"), "so (hidden) and more"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// The time of a search follows from the text's length alone, however long secrets are and however much like the text.
+// Where it is over, no part of a secret is shown that follows.
+func TestRedactorTakesLinearTime(t *testing.T) {
+	var secrets []string
+	for i := range 15 {
+		secrets = append(secrets, strings.Repeat("a", 64<<10+i<<10)+"!")
+	}
+	v := plugin.NewRedactor(append(secrets, "hunter2-hunter2")...)
+	start := time.Now()
+	got := v.Text("hunter2-hunter2 " + strings.Repeat("a", 1<<20) + " hunter2-hunter2")
+	if took := time.Since(start); took > 30*time.Second { // it took minutes
+		t.Errorf("1 MiB took %v", took)
+	}
+	if !strings.HasPrefix(got, "(hidden) a") || !strings.HasSuffix(got, "a(hidden)") {
+		t.Errorf("%d bytes are shown, from %.20q to %q", len(got), got, got[len(got)-20:])
 	}
 }

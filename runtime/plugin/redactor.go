@@ -3,6 +3,7 @@ package plugin
 import (
 	"encoding/json"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 )
@@ -20,8 +21,8 @@ const Redacted = "(hidden)"
 // by Redacted. It is best effort: values of less than four bytes, common words, and secrets
 // that a plugin has encoded or split in another way stay. A nil Redactor replaces nothing.
 type Redactor struct {
-	forms []string  // sorted
-	first [256]bool // the bytes that they begin with
+	forms []string // sorted
+	begin [257]int // begin[b] to begin[b+1] are the forms that begin with byte b
 }
 
 // NewRedactor returns a Redactor of these secrets.
@@ -41,9 +42,17 @@ func (r *Redactor) add(secrets []string) {
 			r.addForms(strings.TrimSpace(line))
 		}
 	}
-	if len(secrets) > 0 {
-		slices.Sort(r.forms)
-		r.forms = slices.Compact(r.forms)
+	if len(secrets) == 0 {
+		return
+	}
+	slices.Sort(r.forms)
+	r.forms = slices.Compact(r.forms)
+	at := 0
+	for b := range r.begin {
+		for at < len(r.forms) && int(r.forms[at][0]) < b {
+			at++
+		}
+		r.begin[b] = at
 	}
 }
 
@@ -52,7 +61,7 @@ func (r *Redactor) addForms(s string) {
 	if len(s) < minSecret || len(s) < minSubstring && slices.Contains(commonWords, strings.ToLower(s)) {
 		return
 	}
-	r.addForm(s)
+	r.forms = append(r.forms, s)
 	if !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' || strings.ContainsRune(`"\<>&`, c) }) {
 		return // it is written in one way everywhere
 	}
@@ -60,14 +69,9 @@ func (r *Redactor) addForms(s string) {
 	encoded, _ := json.Marshal(s) // of a string, which does not fail
 	for _, form := range []string{Printable(s, len(s)), quoted[1 : len(quoted)-1], string(encoded[1 : len(encoded)-1])} {
 		if len(form) >= minSecret {
-			r.addForm(form)
+			r.forms = append(r.forms, form)
 		}
 	}
-}
-
-func (r *Redactor) addForm(form string) {
-	r.forms = append(r.forms, form)
-	r.first[form[0]] = true
 }
 
 // commonWords are in many environments and in many texts, so that they are no secrets.
@@ -76,16 +80,21 @@ var commonWords = []string{"true", "false", "none", "null", "auto", "trace", "de
 // Text returns s without the secrets.
 func (r *Redactor) Text(s string) string { return r.redact(s, false) }
 
+// maxCompared is how many bytes of secrets are compared for each byte of a text, on average. A text of nothing but
+// addresses, in a pod whose environment has those of 5,000 services, needs 27.
+const maxCompared = 128
+
 // redact is Text. If the text was cut off, it also replaces the beginning of a secret at its
-// end.
+// end. A plugin can make secrets and texts that are much alike, and the time that they take is in no limit of the
+// plugin's: after maxCompared all that follows in the text is replaced.
 func (r *Redactor) redact(text string, cut bool) string {
 	if r == nil {
 		return text
 	}
 	var shown strings.Builder
-	done := 0
+	done, left := 0, maxCompared*len(text)
 	for at := 0; at+minSecret <= len(text); {
-		n := r.match(text, at, cut)
+		n := r.match(text, at, cut, &left)
 		if n == 0 {
 			at++
 			continue
@@ -100,48 +109,31 @@ func (r *Redactor) redact(text string, cut bool) string {
 	return shown.String() + text[done:]
 }
 
-// maxSteps bounds the search for a secret at one place. A text that needs more was made to:
-// then all that follows is replaced, which takes no time.
-const maxSteps = 16
-
-// match returns how many bytes of text, from at on, are a secret: the longest that begins there.
-func (r *Redactor) match(text string, at int, cut bool) int {
+// match returns how many bytes of text, from at on, are a secret: the longest that begins there. It takes what it compares
+// from left. With nothing left, it is all that follows.
+func (r *Redactor) match(text string, at int, cut bool, left *int) (found int) {
 	rest := text[at:]
-	if !r.first[rest[0]] {
-		return 0
-	}
-	if cut {
-		if i, _ := slices.BinarySearch(r.forms, rest); i < len(r.forms) && strings.HasPrefix(r.forms[i], rest) {
+	forms := r.forms[r.begin[rest[0]]:r.begin[int(rest[0])+1]] // that begin with rest[:n], and are longer
+	for n := 1; n < len(rest) && len(forms) > 0; n++ {
+		*left--
+		if b := rest[n]; forms[0][n] != b || forms[len(forms)-1][n] != b {
+			forms = forms[sort.Search(len(forms), func(i int) bool { *left--; return forms[i][n] >= b }):]
+			forms = forms[:sort.Search(len(forms), func(i int) bool { *left--; return forms[i][n] > b })]
+		}
+		if *left < 0 {
 			return len(rest)
 		}
-	}
-	for range maxSteps {
-		// The last form that is not behind rest: of those that rest begins with it is the longest, or they all are before it.
-		form := ""
-		switch i, found := slices.BinarySearch(r.forms, rest); {
-		case found:
-			form = rest
-		case i > 0:
-			form = r.forms[i-1]
-		}
-		whole := form != "" && strings.HasPrefix(rest, form)
-		switch {
-		case whole && (len(form) >= minSubstring || isWord(text, at, at+len(form))):
-			return len(form)
-		case whole:
-			rest = form[:len(form)-1]
-		default: // what rest begins with is no longer than what it shares with form
-			n := 0
-			for n < min(len(rest), len(form)) && rest[n] == form[n] {
-				n++
+		if end := n + 1; len(forms) > 0 && len(forms[0]) == end {
+			if end >= minSubstring || isWord(text, at, at+end) {
+				found = end
 			}
-			rest = rest[:n]
-		}
-		if len(rest) < minSecret {
-			return 0
+			forms = forms[1:]
 		}
 	}
-	return len(text) - at
+	if cut && len(forms) > 0 { // rest is the beginning of these
+		return len(rest)
+	}
+	return found
 }
 
 // isWord reports whether text[from:to] is no part of a longer word or number.
