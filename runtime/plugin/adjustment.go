@@ -121,6 +121,9 @@ func (a *Adjustment) Withdraw(o abi.Object, f abi.Field, key string) (gone int, 
 	if err := a.check(&c); err != nil {
 		return 0, a.keep(err)
 	}
+	if a.secrets != nil {
+		a.secrets.changes = 0 // what follows moves up
+	}
 	gone = len(a.changes)
 	a.changes = slices.DeleteFunc(a.changes, func(own Owned) bool {
 		d := &own.Change

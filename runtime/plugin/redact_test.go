@@ -124,6 +124,28 @@ func TestSecretsGrow(t *testing.T) {
 	}
 }
 
+// A variable that is set after another one was withdrawn is hidden, too.
+func TestSecretsGrowAfterWithdrawal(t *testing.T) {
+	adj := reading(abi.AllCapabilities)
+	set := func(value string) {
+		if err := adj.SetEntry(abi.Container, abi.ContainerEnv, "TOKEN", value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const text = "first-secret second-secret"
+	set("first-secret")
+	if got, want := adj.Redact(text), "(hidden) second-secret"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if gone, err := adj.Withdraw(abi.Container, abi.ContainerEnv, "TOKEN"); err != nil || gone != 1 {
+		t.Fatalf("%d withdrawn, %v", gone, err)
+	}
+	set("second-secret")
+	if got, want := adj.Redact(text), "(hidden) (hidden)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // Of keys and errors, which may have megabytes, as much is said as can be searched in
 // little time. Half a secret where that ends is hidden.
 func TestWhatIsHiddenInIsCut(t *testing.T) {
