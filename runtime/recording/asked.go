@@ -55,7 +55,7 @@ func (a *Asked) hide(env bool) {
 	name := q.Function.Name
 	keyed := slices.Contains([]string{"map_get", "map_set", "map_del", "withdraw"}, name)
 	applied, ofMap := keyed && q.Args[2].Text == lastApplied, keyed || name == "map_dump"
-	variable := ofMap && q.Kind == abi.Container && abi.Field(q.Args[1].Number) == abi.ContainerEnv
+	variable := ofMap && ofEnv(q)
 	if name != "cri_raw" && !applied && !variable {
 		return
 	}
@@ -84,6 +84,11 @@ func (a *Asked) hide(env bool) {
 	if !env {
 		q.Args[2].Text = plugin.Redacted
 	}
+}
+
+// ofEnv reports whether a question on a field is of the environment.
+func ofEnv(q *plugin.Question) bool {
+	return q.Kind == abi.Container && abi.Field(q.Args[1].Number) == abi.ContainerEnv
 }
 
 // lastApplied is the annotation in which kubectl keeps the whole manifest, environment included.

@@ -147,6 +147,11 @@ func (c *recorded) End(err error) {
 		c.call.Reject, c.call.Error = nil, c.adj.Sanitize(err.Error(), maxError)
 	}
 	c.secrets, _ = ev.Secrets(abi.AllCapabilities, 0)
+	for i := range c.asked {
+		if q := &c.asked[i]; q.Function.Name == "map_set" && ofEnv(q) {
+			c.secrets = append(c.secrets, q.Args[3].Text)
+		}
+	}
 	c.event, c.adj = nil, nil // which end with the call
 	select {
 	case r.calls <- c:

@@ -1,0 +1,68 @@
+package recording
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// called is an event whose container has these secrets.
+type called struct {
+	plugin.NoEvent
+	secrets []string
+}
+
+func (called) Hook() abi.Hook { return abi.PreCreateContainer }
+
+func (c called) Secrets(abi.CapabilitySet, int) ([]string, int) { return c.secrets, 1 }
+
+// play has the recorder watch one call with these questions.
+func play(r *Recorder, ev plugin.Event, asked ...plugin.Question) {
+	member := plugin.Member{Capabilities: abi.AllCapabilities}
+	c := r.Begin(ev, member.NewAdjustment(ev, 2))
+	for i := range asked {
+		c.Answered(&asked[i])
+	}
+	c.End(nil)
+}
+
+// written is what the recorder writes until the end of its time.
+func written(t *testing.T, r *Recorder) string {
+	t.Helper()
+	r.options.For = time.Nanosecond
+	var out bytes.Buffer
+	if err := r.Write(t.Context(), &out, Header{Plugin: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func textArg(s string) plugin.Arg { return plugin.Arg{Text: s, IsText: true} }
+
+// asks is a question on a field with its answer.
+func asks(t *testing.T, name string, o abi.Object, f abi.Field, answer string, more ...plugin.Arg) plugin.Question {
+	args := append([]plugin.Arg{{Number: int64(o)}, {Number: int64(f)}}, more...)
+	q := plugin.Question{Function: function(t, name), Kind: o, Args: args}
+	if answer != "" {
+		q.Data = []byte(answer)
+	}
+	return q
+}
+
+// A variable that the plugin itself sets is a secret, too: its value is in no other question or answer of the call.
+func TestOwnVariableIsHidden(t *testing.T) {
+	const secret = "s3cr3t-value"
+	kept := plugin.Question{Function: function(t, "kv_get"), Args: []plugin.Arg{textArg("token")}, Data: []byte(secret)}
+	r := NewRecorder(DefaultOptions())
+	play(r, called{}, kept,
+		asks(t, "map_set", abi.Container, abi.ContainerEnv, "", textArg("TOKEN"), textArg(secret)),
+		asks(t, "map_set", abi.Container, abi.ContainerAnnotations, "", textArg("a"), textArg("is "+secret)),
+	)
+	if text := written(t, r); strings.Contains(text, secret) || !strings.Contains(text, "is (hidden)") {
+		t.Errorf("the recording is\n%s", text)
+	}
+}
