@@ -15,7 +15,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// These bound what waits for the reader: bytes that plugins asked and were answered, and calls.
+// These bound what waits for the reader: calls, and bytes of what plugins asked and were answered, with the secrets to hide in it.
 const (
 	maxWaiting      = 2 << 20
 	maxWaitingCalls = 1024
@@ -124,10 +124,9 @@ func (c *recorded) End(err error) {
 		r.drop(func(d *Dropped) { d.Size++ })
 		return
 	}
-	full := len(r.calls) == cap(r.calls) // then nothing is gathered in vain
-	if r.waiting.Add(c.bytes) > maxWaiting || full {
-		r.waiting.Add(-c.bytes)
-		r.drop(func(d *Dropped) { d.Reader++ })
+	late := func(d *Dropped) { d.Reader++ }
+	if full := len(r.calls) == cap(r.calls); full || r.waiting.Load()+c.bytes > maxWaiting { // then nothing is gathered in vain
+		r.drop(late)
 		return
 	}
 	ev := c.event
@@ -153,13 +152,22 @@ func (c *recorded) End(err error) {
 		}
 	}
 	c.event, c.adj = nil, nil // which end with the call
-	select {
-	case r.calls <- c:
-	default:
-		r.waiting.Add(-c.bytes)
-		r.drop(func(d *Dropped) { d.Reader++ })
+	for _, secret := range c.secrets {
+		c.bytes += int64(secretBytes + len(secret))
 	}
+	if r.waiting.Add(c.bytes) <= max(maxWaiting, c.bytes) { // alone it may have more
+		select {
+		case r.calls <- c:
+			return
+		default:
+		}
+	}
+	r.waiting.Add(-c.bytes)
+	r.drop(late)
 }
+
+// secretBytes is what a secret takes beside its text.
+const secretBytes = 16
 
 const maxError = 4 << 10
 

@@ -66,3 +66,31 @@ func TestOwnVariableIsHidden(t *testing.T) {
 		t.Errorf("the recording is\n%s", text)
 	}
 }
+
+// What waits for a reader that reads nothing is bounded, the secrets of calls included. A call that waits alone is kept,
+// however large the environments are that it has seen.
+func TestWaitingSecretsAreBounded(t *testing.T) {
+	options := DefaultOptions()
+	options.Rate = MaxRate
+	r := NewRecorder(options)
+	for range maxWaitingCalls {
+		play(r, called{secrets: []string{strings.Repeat("x", 64<<10)}})
+	}
+	held := 0
+	for len(r.calls) > 0 {
+		for _, s := range (<-r.calls).secrets {
+			held += len(s)
+		}
+	}
+	if held > maxWaiting {
+		t.Errorf("%d KiB of secrets wait, of %d KiB in all", held>>10, maxWaiting>>10)
+	}
+
+	r = NewRecorder(options)
+	for range 2 {
+		play(r, called{secrets: []string{strings.Repeat("x", 2*maxWaiting)}})
+	}
+	if got, late := len(r.calls), r.Dropped().Reader; got != 1 || late != 1 {
+		t.Errorf("%d calls wait, and %d were left out, want one and one", got, late)
+	}
+}
