@@ -197,7 +197,7 @@ func (r *Recorder) Write(ctx context.Context, out io.Writer, h Header) error {
 		case <-r.closed:
 			reason = EndClosed
 		case <-ctx.Done():
-			return w.end(EndStopped)
+			reason = EndStopped
 		}
 		if more, err := w.ended(); err != nil {
 			return err
@@ -240,16 +240,12 @@ func (w *writer) flush() error {
 	return err
 }
 
-// ended adds the calls that have ended. With false, there was no room for one.
+// ended adds the calls that have ended by now, and no others: they are bounded, and so is the time until Write sees that
+// ctx is done. With false, there was no room for one.
 func (w *writer) ended() (more bool, err error) {
 	r := w.recorder
-	for range maxWaitingCalls { // others may end meanwhile
-		var c *recorded
-		select {
-		case c = <-r.calls:
-		default:
-			return true, nil
-		}
+	for range len(r.calls) {
+		c := <-r.calls
 		r.waiting.Add(-c.bytes)
 		redactor := plugin.NewRedactor(c.secrets...)
 		for _, q := range c.asked {

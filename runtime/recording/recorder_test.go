@@ -2,6 +2,7 @@ package recording
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,25 @@ func written(t *testing.T, r *Recorder) string {
 		t.Fatal(err)
 	}
 	return out.String()
+}
+
+// A call that has ended before the proxy stops is recorded.
+func TestStopLosesNoCall(t *testing.T) {
+	r := NewRecorder(DefaultOptions())
+	play(r, called{})
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	var out bytes.Buffer
+	if err := r.Write(ctx, &out, Header{Plugin: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := Read(out.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rec.Calls) != 1 || rec.End.Reason != EndStopped || rec.End.Calls != 1 {
+		t.Errorf("it has %d calls, and the last line is %+v", len(rec.Calls), rec.End)
+	}
 }
 
 func textArg(s string) plugin.Arg { return plugin.Arg{Text: s, IsText: true} }
