@@ -84,14 +84,6 @@ func (*recorded) Ask(*plugin.Question) bool { return false }
 
 // Answered implements plugin.CallWatcher. A guest whose buffer was too small asks again, which tells nothing more.
 func (c *recorded) Answered(q *plugin.Question) {
-	c.bytes += int64(questionBytes + len(q.Data))
-	for _, arg := range q.Args {
-		c.bytes += int64(len(arg.Text))
-	}
-	if c.bytes > c.of.options.Call {
-		c.asked = nil
-		return
-	}
 	if n := len(c.asked); n > 0 && !Writes(q) {
 		last := &c.asked[n-1]
 		asked := last.Function == q.Function && slices.Equal(last.Args, q.Args)
@@ -99,6 +91,14 @@ func (c *recorded) Answered(q *plugin.Question) {
 		if asked && answered && bytes.Equal(last.Data, q.Data) {
 			return
 		}
+	}
+	c.bytes += int64(questionBytes + len(q.Data))
+	for _, arg := range q.Args {
+		c.bytes += int64(len(arg.Text))
+	}
+	if c.bytes > c.of.options.Call {
+		c.asked = nil
+		return
 	}
 	c.asked = append(c.asked, *q)
 	if handle := handleOf(q); handle != 0 && q.Kind < abi.FirstHandle {

@@ -114,3 +114,15 @@ func TestWaitingSecretsAreBounded(t *testing.T) {
 		t.Errorf("%d calls wait, and %d were left out, want one and one", got, late)
 	}
 }
+
+// A guest that asks for the length of an answer first, and then for the answer, is answered once in the recording, and
+// the answer counts once.
+func TestAskedAgainCountsOnce(t *testing.T) {
+	r := NewRecorder(DefaultOptions()) // --max-call is 64 KiB
+	again := asks(t, "map_get", abi.Pod, abi.PodAnnotations, strings.Repeat("x", 40<<10), textArg("a"))
+	play(r, called{}, again, again)
+	play(r, called{}, again, asks(t, "map_get", abi.Pod, abi.PodAnnotations, strings.Repeat("y", 40<<10), textArg("b")))
+	if got, large := len(r.calls), r.Dropped().Size; got != 1 || large != 1 {
+		t.Errorf("%d calls wait, and %d were left out, want that of 40 KiB and that of 80", got, large)
+	}
+}
