@@ -106,7 +106,7 @@ func (a *Asked) redact(v any, r *plugin.Redactor) any {
 			v[i] = a.redact(v[i], r)
 		}
 		if len(v) == 2 && v[0] == lastApplied { // a pair
-			v[1] = plugin.Redacted
+			v[1], a.Hidden = plugin.Redacted, true
 		}
 	case map[string]any:
 		if digits, ok := v["hex"].(string); ok && len(v) == 1 {
@@ -118,7 +118,7 @@ func (a *Asked) redact(v any, r *plugin.Redactor) any {
 		shown := map[string]any{}
 		for key, value := range v {
 			if key == lastApplied {
-				value = plugin.Redacted
+				value, a.Hidden = plugin.Redacted, true
 			}
 			name, _ := a.redact(key, r).(string)
 			shown[name] = a.redact(value, r)

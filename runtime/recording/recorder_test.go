@@ -126,3 +126,19 @@ func TestAskedAgainCountsOnce(t *testing.T) {
 		t.Errorf("%d calls wait, and %d were left out, want that of 40 KiB and that of 80", got, large)
 	}
 }
+
+// What is left out of an annotation is marked, as docs/changing-plugins.md says: in a map whose keys are sorted, and in one
+// whose keys are not.
+func TestLastAppliedIsMarked(t *testing.T) {
+	for _, keys := range [][]string{{lastApplied}, {lastApplied, "a"}} {
+		annotations := abi.AppendEntries(nil, func(yield func(k, v string) bool) {
+			for _, key := range keys {
+				yield(key, "whole manifest")
+			}
+		})
+		a := Spell(asks(t, "map_dump", abi.Pod, abi.PodAnnotations, string(annotations)), false, nil)
+		if text, err := a.MarshalJSON(); err != nil || !a.Hidden || !bytes.Contains(text, []byte(plugin.Redacted)) {
+			t.Errorf("%s, %v: hidden is %t", text, err, a.Hidden)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -125,23 +126,27 @@ func (a *answers) askValue(q *plugin.Question, known *recording.Asked) {
 	}
 }
 
-// lookUp answers map_get from the whole map, if that was read.
+// lookUp answers map_get from the whole map, if that was read, and if what was left out of it is not what is asked for.
 func (a *answers) lookUp(q *plugin.Question) bool {
 	for i := range a.call.Asked {
 		asked := &a.call.Asked[i]
 		of := &asked.Question
-		whole := of.Function.Name == "map_dump" && of.Errno == abi.OK
-		if !whole || asked.Hidden || !slices.Equal(of.Args, q.Args[:2]) {
+		if of.Function.Name != "map_dump" || of.Errno != abi.OK || !slices.Equal(of.Args, q.Args[:2]) {
 			continue
 		}
-		q.Errno = abi.NotFound
-		abi.EachEntry(string(of.Data), func(k, v string) bool {
-			if k == q.Args[2].Text {
-				q.Errno, q.Data = abi.OK, []byte(v)
-			}
+		entries := map[string]string{}
+		abi.EachEntry(string(of.Data), func(k, v string) bool { entries[k] = v; return true })
+		hidden := func(text string) bool { return asked.Hidden && strings.Contains(text, plugin.Redacted) }
+		switch value, found := entries[q.Args[2].Text]; {
+		case found && hidden(value):
+		case found:
+			q.Errno, q.Data = abi.OK, []byte(value)
 			return true
-		})
-		return string(q.Data) != plugin.Redacted
+		case asked.Hidden && len(entries) == 0, slices.ContainsFunc(slices.Collect(maps.Keys(entries)), hidden):
+		default:
+			q.Errno = abi.NotFound
+			return true
+		}
 	}
 	return false
 }

@@ -297,6 +297,41 @@ func trapAt(section []byte, function int) []byte {
 	return out
 }
 
+// A map of which something was left out answers what was not: other entries, and, if it has all keys, that there is no entry.
+func TestHiddenMapAnswers(t *testing.T) {
+	asked := func(text string) (a recording.Asked) {
+		if err := json.Unmarshal([]byte(text), &a); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		return a
+	}
+	for _, c := range []struct{ is, key, want string }{
+		{`"is": {"a": "1", "b": "x (hidden)"}, "hidden": true`, "a", "1"},
+		{`"is": {"a": "1", "b": "x (hidden)"}, "hidden": true`, "b", "unknown"},
+		{`"is": {"a": "1", "b": "x (hidden)"}, "hidden": true`, "c", "NOT_FOUND"},
+		{`"is": {"a": "1", "(hidden)": "2"}, "hidden": true`, "a", "1"},
+		{`"is": {"a": "1", "(hidden)": "2"}, "hidden": true`, "c", "unknown"},
+		{`"is": "(hidden)", "hidden": true`, "c", "unknown"},
+		{`"hidden": true`, "c", "unknown"},
+		{`"is": {}`, "c", "NOT_FOUND"},
+		{`"is": {"a": "(hidden)"}`, "a", "(hidden)"}, // it is so on the node
+	} {
+		dump := asked(`{"map_dump": ["pod", "annotations"], ` + c.is + `}`)
+		a := answers{call: &recording.Call{Asked: []recording.Asked{dump}}}
+		q := asked(`{"map_get": ["pod", "annotations", "` + c.key + `"], "hidden": true}`).Question
+		got := "unknown"
+		if a.lookUp(&q) {
+			got = string(q.Data)
+			if q.Errno != abi.OK {
+				got = abi.ErrnoName(q.Errno)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s of a map with %s is %s, want %s", c.key, c.is, got, c.want)
+		}
+	}
+}
+
 // A plugin that reads everything, the environment included, has no secret in its recording. What was hidden is unknown when
 // it is asked again; without the capability the recording answers everything.
 func TestSecretsAreNotRecorded(t *testing.T) {
