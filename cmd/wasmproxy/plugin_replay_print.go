@@ -46,7 +46,7 @@ func (r *replayReport) print(out io.Writer) error {
 				continue
 			}
 			left--
-			if err := printPlayed(out, i+2, &r.Calls[i]); err != nil {
+			if err := printPlayed(out, &r.Calls[i]); err != nil {
 				return err
 			}
 		}
@@ -63,8 +63,8 @@ func (r *replayReport) print(out io.Writer) error {
 	return err
 }
 
-func printPlayed(out io.Writer, line int, c *simulate.Played) error {
-	fmt.Fprintf(out, "line %d: %s: %s\n", line, printable(c.Title), c.Outcome)
+func printPlayed(out io.Writer, c *simulate.Played) error {
+	fmt.Fprintf(out, "line %d: %s: %s\n", c.Line, printable(c.Title), c.Outcome)
 	if c.Error != "" {
 		fmt.Fprintf(out, "  %s\n", printable(c.Error))
 	}
@@ -102,10 +102,10 @@ func (r *replayReport) suite() suite {
 		var failure error
 		if c.Outcome != simulate.Same {
 			var text strings.Builder
-			_ = printPlayed(&text, i+2, c) // to memory: it cannot fail
+			_ = printPlayed(&text, c) // to memory: it cannot fail
 			failure = errors.New(text.String())
 		}
-		s.add(fmt.Sprintf("line %d: %s", i+2, c.Title), c.Took, failure)
+		s.add(fmt.Sprintf("line %d: %s", c.Line, c.Title), c.Took, failure)
 	}
 	return s
 }

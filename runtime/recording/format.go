@@ -53,6 +53,7 @@ func (h *Header) Granted() abi.CapabilitySet {
 // Call is one call of the plugin.
 type Call struct {
 	Hook      abi.Hook          `json:"-"`
+	Line      int               `json:"-"` // of the file
 	Name      string            `json:"hook"`
 	Time      int64             `json:"time"` // of the event, in nanoseconds since the Unix epoch
 	Pod       *Object           `json:"pod,omitempty"`
@@ -147,7 +148,7 @@ func Read(text []byte) (*Recording, error) {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		err := r.add(line)
+		err := r.add(line, i+2)
 		if cut := !bytes.HasSuffix(line, []byte("\n")); err != nil && cut && r.End == nil {
 			break
 		}
@@ -158,7 +159,8 @@ func Read(text []byte) (*Recording, error) {
 	return r, nil
 }
 
-func (r *Recording) add(line []byte) error {
+// add adds the line with this number.
+func (r *Recording) add(line []byte, number int) error {
 	if len(line) > maxLine {
 		return fmt.Errorf("it has %d bytes, the limit is %d", len(line), maxLine)
 	}
@@ -176,7 +178,7 @@ func (r *Recording) add(line []byte) error {
 	case keys["recording"] != nil:
 		return errors.New("a second first line: give each recording by itself")
 	}
-	var c Call
+	c := Call{Line: number}
 	if err := strict(line, &c); err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ const (
 // Played is what came of a call.
 type Played struct {
 	Title   string           `json:"call"`
+	Line    int              `json:"line"` // of the recording
 	Outcome Outcome          `json:"outcome"`
 	Changes []plugin.Changed `json:"changes,omitempty"` // what differs, by target
 	Unknown []string         `json:"unknown,omitempty"` // questions that have no answer
@@ -112,7 +113,7 @@ func (p *Replay) Closed() {}
 
 // Play plays a call of the recording. The error is that of ctx.
 func (p *Replay) Play(ctx context.Context, c *recording.Call) (Played, error) {
-	res := Played{Title: c.Title(), WasFuel: c.Fuel, WasTook: c.Took}
+	res := Played{Title: c.Title(), Line: c.Line, WasFuel: c.Fuel, WasTook: c.Took}
 	was := want{changes: map[string]string{}, failed: c.Error != "", reject: c.Reject}
 	p.now = &answers{
 		call: c, env: p.header.Env, has: p.member.Capabilities, recorded: map[string][]*recording.Asked{}, conflict: map[string]bool{},

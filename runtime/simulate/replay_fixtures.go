@@ -17,7 +17,7 @@ func Fixtures(rec *recording.Recording) (all []map[string]any, skipped []string)
 	h := &rec.Header
 	for i := range rec.Calls {
 		c := &rec.Calls[i]
-		name := fmt.Sprintf("line %d: %s", i+2, c.Title())
+		name := fmt.Sprintf("line %d: %s", c.Line, c.Title())
 		f := fixtureOf{values: map[abi.Object]fixture.Fields{}, kv: map[string]string{}, files: map[string]map[string]string{}}
 		if err := f.fill(c); err != nil {
 			skipped = append(skipped, fmt.Sprintf("%s: %v", name, err))
