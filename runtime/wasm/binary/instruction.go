@@ -37,9 +37,10 @@ func (r *Reader) Instruction() Instruction {
 	case immIndex:
 		in.Index = r.U32()
 	case immBlock:
+		offset := r.offset
 		in.Block = r.Byte()
 		if in.Block != NoResult && !IsValueType(in.Block) {
-			r.Fail("has a block of type %#x: none and one of i32, i64, f32 and f64 are supported; build without multi-value and reference types", in.Block)
+			r.FailAt(offset, "has a block of type %#x: none and one of i32, i64, f32 and f64 are supported; build without multi-value and reference types", in.Block)
 		}
 	case immLabels:
 		in.Labels = r.Count("labels", len(r.b))

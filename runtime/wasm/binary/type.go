@@ -70,7 +70,8 @@ type Limits struct {
 
 // Limits reads the limits of a memory or table.
 func (r *Reader) Limits() Limits {
-	switch offset, flag := r.offset, r.Byte(); flag {
+	offset := r.offset
+	switch flag := r.Byte(); flag {
 	case 0:
 		return Limits{Min: r.U32()}
 	case 1:
