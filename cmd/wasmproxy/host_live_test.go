@@ -46,7 +46,7 @@ func playKubelet() {
 // fakeSystemd starts and ends processes as the units of a node would: systemd itself needs a machine, which
 // make e2e-packages has.
 const fakeSystemd = `#!/bin/sh
-alive() { [ -s "$1" ] && [ -r /proc/$(cat $1)/status ] && ! grep -q '^State:[[:space:]]*Z' /proc/$(cat $1)/status; }
+alive() { [ -s "$1" ] && grep -qs '^State:[[:space:]]*[^ZX[:space:]]' /proc/$(cat $1)/status; }
 end() { ! alive $1 || kill $(cat $1); while alive $1; do sleep 0.05; done; }
 case "$*" in
 "restart kubelet")
