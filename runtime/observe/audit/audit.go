@@ -46,9 +46,12 @@ type Log struct {
 	closing  chan struct{}
 	closed   chan struct{} // once all is written
 	end      sync.Once
-	dropped  atomic.Int64 // by a full queue, since the writer looked
+	dropped  atomic.Int64 // for want of room in the queue, since the writer looked
 	lost     atomic.Int64 // lines of the whole run
 	digests  sync.Map     // of the modules of active plugins, by id
+
+	mu      sync.Mutex
+	waiting map[string]int // entries with a limited line that are in the queue, by plugin
 
 	// Of the writer's goroutine:
 	unreported int                // lines that were lost since the last event
@@ -79,8 +82,8 @@ func New(o Options) *Log {
 
 func start(observer observe.Observer, out output) *Log {
 	l := &Log{
-		observer: observer, out: out, queue: make(chan entry, queueLength), budgets: map[string]*budget{},
-		closing: make(chan struct{}), closed: make(chan struct{}),
+		observer: observer, out: out, queue: make(chan entry, queueLength), closing: make(chan struct{}), closed: make(chan struct{}),
+		waiting: map[string]int{}, budgets: map[string]*budget{},
 	}
 	go l.run()
 	return l
@@ -116,11 +119,41 @@ func (l *Log) Observe(ctx context.Context, e observe.Event) {
 	if last {
 		l.digests.Delete(line.plugin)
 	}
-	select {
-	case l.queue <- entry{time.Now(), tracing.TraceID(ctx), line, digest, last}:
-	default:
+	if !l.enqueue(entry{time.Now(), tracing.TraceID(ctx), line, digest, last}) {
 		l.dropped.Add(1)
 		l.lost.Add(1)
+	}
+}
+
+// enqueue puts an entry into the queue if there is room for it. A plugin can make as many entries as it likes, so its room ends
+// where as many of them wait as places are free: others, and operators, find one.
+func (l *Log) enqueue(e entry) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	plugin := e.line.plugin
+	if e.line.limited && l.waiting[plugin] >= cap(l.queue)-len(l.queue) {
+		return false
+	}
+	select {
+	case l.queue <- e:
+	default:
+		return false
+	}
+	if e.line.limited {
+		l.waiting[plugin]++
+	}
+	return true
+}
+
+// dequeue notes that an entry was taken out of the queue.
+func (l *Log) dequeue(e entry) {
+	if !e.line.limited {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.waiting[e.line.plugin]--; l.waiting[e.line.plugin] == 0 {
+		delete(l.waiting, e.line.plugin)
 	}
 }
 
@@ -141,12 +174,15 @@ func (l *Log) run() {
 	for {
 		select {
 		case e := <-l.queue:
+			l.dequeue(e)
 			l.write(e)
 			continue
 		case <-l.closing:
 		}
 		for len(l.queue) > 0 {
-			l.write(<-l.queue)
+			e := <-l.queue
+			l.dequeue(e)
+			l.write(e)
 		}
 		if err := l.out.close(); err != nil {
 			l.observer.Observe(context.Background(), &observe.CloseFailed{Err: fmt.Errorf("audit log: %w", err)})

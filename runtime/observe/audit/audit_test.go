@@ -254,7 +254,7 @@ func TestDestinationHangs(t *testing.T) {
 	l := start(&seen, out)
 	const more = 100
 	for range queueLength + 1 + more {
-		l.Observe(t.Context(), &observe.FieldChanged{Plugin: "a"})
+		l.Observe(t.Context(), &observe.BypassOff{})
 	}
 	if lost := l.Lost(); lost < more || lost > more+1 { // one more if the writer has not taken one
 		t.Errorf("%d lines are lost, want %d", lost, more)
@@ -267,5 +267,31 @@ func TestDestinationHangs(t *testing.T) {
 	all := observe.All[*observe.AuditLinesLost](seen.Take())
 	if len(all) != 1 || int64(all[0].Lines) != l.Lost() || !errors.Is(all[0].Err, errFull) {
 		t.Errorf("the events are %v", all)
+	}
+}
+
+// However many lines plugins make at once, there is room for those of another plugin and of operators. A plugin has its room
+// back once its lines are written.
+func TestAPluginTakesNoOthersLine(t *testing.T) {
+	out := make(stuck)
+	l := start(observe.Discard(), out)
+	for _, plugin := range []string{"a", "b"} {
+		for range 2 * queueLength {
+			l.Observe(t.Context(), &observe.FieldChanged{Plugin: plugin})
+		}
+	}
+	lost := l.Lost()
+	l.Observe(t.Context(), &observe.BypassOn{By: "command"})
+	l.Observe(t.Context(), &observe.CallRefused{Plugin: "c"})
+	if more := l.Lost() - lost; lost == 0 || more > 0 {
+		t.Errorf("two plugins lost %d lines, and others %d", lost, more)
+	}
+	close(out)
+	if err := l.Close(); err != nil {
+		t.Log(err)
+	}
+	<-l.closed
+	if len(l.waiting) > 0 {
+		t.Errorf("of an empty queue these are waiting: %v", l.waiting)
 	}
 }
