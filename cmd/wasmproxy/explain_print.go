@@ -44,19 +44,22 @@ func printObject(out io.Writer, o *explain.Object, diff bool) error {
 	if o.Cgroup != "" {
 		fmt.Fprintf(out, "  cgroup %s\n", printable(o.Cgroup))
 	}
-	if len(o.Values) == 0 {
-		if diff {
-			fmt.Fprintln(out, "  nothing differs from kubelet's values")
-		} else {
-			fmt.Fprintln(out, "  kubelet has set no resource of it, and no plugin a cgroup file")
-		}
-		return nil
-	}
 	if o.Capped != "" {
 		fmt.Fprintf(out, "  a limit has no effect: %s\n", printable(o.Capped))
 	}
 	if o.Unread != "" {
 		fmt.Fprintf(out, "  the kernel's values are not known: %s\n", printable(o.Unread))
+	}
+	if len(o.Values) == 0 {
+		none := "kubelet has set no resource of it, and no plugin a cgroup file"
+		switch {
+		case diff && o.Unread != "":
+			none = "nothing that is known differs from kubelet's values"
+		case diff:
+			none = "nothing differs from kubelet's values"
+		}
+		_, err := fmt.Fprintln(out, "  "+none)
+		return err
 	}
 	t := newTable()
 	t.row("", "KUBELET", "PLUGINS", "SENT", "KERNEL", "OWNER")

@@ -178,3 +178,22 @@ func TestExplainPrints(t *testing.T) {
 	}
 	checkGolden(t, "explain-conditions.txt", out.String())
 }
+
+// Of a container whose kernel's values are not known, --diff does not say that it is as kubelet wants it.
+func TestExplainDiffOfWhatIsNotKnown(t *testing.T) {
+	value := "100000"
+	of := explain.Object{
+		ID: "c1", State: "running", Unread: "cgroup-root is empty",
+		Values: []explain.Value{{Kind: explain.Field, Name: "cpu_quota", Owner: explain.Kubelet, Kubelet: &value, Sent: &value}},
+	}
+	r := &explain.Report{Pods: []explain.Pod{{Containers: []explain.Container{{Name: "app", Object: of}}}}}
+	r.Diff()
+	var out bytes.Buffer
+	if err := printReport(&out, r, true); err != nil {
+		t.Fatal(err)
+	}
+	const want = "\n  the kernel's values are not known: cgroup-root is empty\n  nothing that is known differs from kubelet's values\n"
+	if !strings.HasSuffix(out.String(), want) {
+		t.Errorf("it says:\n%s", out.String())
+	}
+}
