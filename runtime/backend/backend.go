@@ -170,6 +170,9 @@ func (b *Backend) keepFilled(ctx context.Context, l *link, refill time.Time, beh
 // Behind reports whether the store was not filled in this life of the connection.
 func (b *Backend) Behind() bool { return b.filled.Load() != b.life.Load() }
 
+// Disconnects returns how often the connection was lost.
+func (b *Backend) Disconnects() uint64 { return b.life.Load() - 1 }
+
 // Connected reports whether the connection is up.
 func (b *Backend) Connected() bool { return b.conn.GetState() == connectivity.Ready }
 

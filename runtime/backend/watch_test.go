@@ -50,6 +50,22 @@ func TestRestartThatNobodySaw(t *testing.T) {
 	}
 }
 
+// Each loss of the connection counts, also if the runtime is back at once. That the runtime starts after the proxy is none.
+func TestLossesAreCounted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	seen := []connectivity.State{connectivity.TransientFailure}
+	for range 5 {
+		seen = append(seen, connectivity.Connecting, connectivity.Ready)
+	}
+	seen = append(seen, connectivity.TransientFailure, connectivity.Idle)
+	b := &Backend{conn: &states{next: seen, end: cancel}, store: pods.NewStore(), observer: observe.Discard()}
+	b.life.Store(1)
+	b.Watch(ctx, func(context.Context) { b.filled.Store(b.life.Load()) })
+	if n := b.Disconnects(); n != 5 {
+		t.Errorf("the connection was lost 5 times, and %d are counted", n)
+	}
+}
+
 // A runtime that restarts while the store is filled, and is back before that has ended, has other containers than the
 // store, too.
 func TestRestartWhileTheStoreIsFilled(t *testing.T) {

@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,9 +17,11 @@ import (
 // answered, with Unavailable, and plugins are loaded.
 func TestAbsentRuntime(t *testing.T) {
 	n := newNode(t)
+	n.config.AdminSocket = filepath.Join(n.dir, "admin.sock")
 	n.runtime.Stop()
 	n.put("10-quota.wasm", "quota")
 	n.start(daemon.Run)
+	n.awaitSocket()
 	if _, err := n.kubelet.Version(t.Context(), &runtimeapi.VersionRequest{}); status.Code(err) != codes.Unavailable {
 		t.Errorf("without a runtime: %v", err)
 	}
@@ -35,6 +38,9 @@ func TestAbsentRuntime(t *testing.T) {
 	if got := n.runtime.RuntimeService.Containers[id].Annotations["example.com/quota"]; got != "200000" {
 		t.Errorf("annotation %q: the plugin did not serve", got)
 	}
+	n.awaitMetric("wasmproxy_backend_disconnects_total 0") // it was not lost, as it was not there
+	n.runtime.Stop()
+	n.awaitMetric("wasmproxy_backend_disconnects_total 1")
 }
 
 // What ran before the proxy did is known to its plugins.

@@ -45,7 +45,7 @@ func (d *daemon) snapshot(ctx context.Context) (*status.Status, error) {
 		Created: d.metrics.Succeeded(runtimeapi.RuntimeService_CreateContainer_FullMethodName), Queued: d.reconciler.Queue.Len(),
 		Backend: status.Backend{
 			Endpoint: d.config.Backend, Connected: d.reconciler.Backend.Connected(), Name: node.RuntimeName, Version: node.RuntimeVersion,
-			Handlers: d.reconciler.Backend.Handlers(),
+			Handlers: d.reconciler.Backend.Handlers(), Disconnects: d.reconciler.Backend.Disconnects(),
 		},
 		Cgroup: status.Cgroup{Root: d.config.CgroupRoot, Version: d.reconciler.Cgroups.Version(), Driver: node.CgroupDriver},
 		Values: status.Values{

@@ -55,6 +55,8 @@ type Backend struct {
 	Name      string `json:"name,omitempty"` // such as containerd; empty if it does not answer
 	Version   string `json:"version,omitempty"`
 
+	Disconnects uint64 `json:"disconnects"` // how often the connection was lost since Started
+
 	Handlers []Handler `json:"handlers,omitempty"` // by name; none if the runtime does not tell
 }
 

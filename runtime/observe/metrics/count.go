@@ -18,10 +18,6 @@ func (m *Metrics) count(e observe.Event) {
 		m.add("wasmproxy_post_hooks_late_total", 1, e.Hook.String())
 	case *observe.Panicked:
 		m.add("wasmproxy_panics_total", 1)
-	case *observe.BackendLost:
-		m.add("wasmproxy_backend_disconnects_total", 1)
-	case *observe.BackendUnsteady:
-		m.add("wasmproxy_backend_disconnects_total", e.Lost)
 	case *observe.StoreNotFilled:
 		m.add("wasmproxy_store_fill_failures_total", e.Failures)
 	case *observe.StateNotSaved:

@@ -52,6 +52,7 @@ func (s *scrape) Collect(to chan<- prometheus.Metric) {
 	e.emit("wasmproxy_plugins_memory_bytes", float64(l.Guests.Memory))
 	e.emit("wasmproxy_plugins_memory_limit_bytes", float64(l.Guests.Limit))
 	e.emit("wasmproxy_backend_connected", truth(l.Backend.Connected))
+	e.emit("wasmproxy_backend_disconnects_total", float64(l.Backend.Disconnects))
 	e.emit("wasmproxy_store_pods", float64(l.Store.Pods))
 	e.emit("wasmproxy_store_containers", float64(l.Store.Containers))
 	e.emit("wasmproxy_store_filled", truth(l.Store.State != "filling"))

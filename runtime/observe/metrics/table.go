@@ -70,7 +70,7 @@ var Families = []Family{
 	{"wasmproxy_plugin_own_values_dropped_total", Counter, []string{"plugin"}, "Values of a plugin's own metrics that were dropped: of too many names, or of another kind.", true},
 
 	{"wasmproxy_backend_connected", Gauge, nil, "1 while there is a connection to the container runtime, else 0.", true},
-	{"wasmproxy_backend_disconnects_total", Counter, nil, "Times that the connection to the container runtime was lost.", false},
+	{"wasmproxy_backend_disconnects_total", Counter, nil, "Times that the connection to the container runtime was lost.", true},
 	{"wasmproxy_store_pods", Gauge, nil, "Pods in the store. It is empty while there is no plugin.", true},
 	{"wasmproxy_store_containers", Gauge, nil, "Containers in the store.", true},
 	{"wasmproxy_store_filled", Gauge, nil, "1 if the store holds all of the container runtime, or nothing needs it; else 0.", true},

@@ -52,7 +52,7 @@ func everything() []observe.Event {
 		&observe.ShadowCalled{Plugin: "10-a", Outcome: observe.ShadowSame},
 		&observe.DeferredUpdateFailed{Plugin: "10-a"}, &observe.PluginLogCut{Plugin: "10-a", DroppedBytes: 5},
 		&observe.PluginLoaded{Plugin: "10-a"}, &observe.PluginReplaced{PluginLoaded: observe.PluginLoaded{Plugin: "10-a"}}, &observe.PluginRejected{Plugin: "10-a"},
-		&observe.BreakerOpened{Plugin: "10-a"}, &observe.ProbationFailed{Plugin: "10-a"}, &observe.TickStopped{Plugin: "10-a", Class: observe.ClassFuel}, &observe.BackendLost{}, &observe.BackendUnsteady{Lost: 3}, &observe.StoreNotFilled{Failures: 2},
+		&observe.BreakerOpened{Plugin: "10-a"}, &observe.ProbationFailed{Plugin: "10-a"}, &observe.TickStopped{Plugin: "10-a", Class: observe.ClassFuel}, &observe.StoreNotFilled{Failures: 2},
 		&observe.CgroupFileWritten{Plugin: "10-a"}, &observe.CgroupFileFailed{}, &observe.CgroupFileRepaired{Plugin: "10-a"}, &observe.CgroupFileFought{Plugin: "10-a"},
 		&observe.CgroupFileUndone{}, &observe.SuspendFailed{}, &observe.RestoreFailed{}, &observe.StateNotSaved{}, &observe.SystemdPropertyRefused{},
 		&observe.AuditLinesLimited{Plugin: "10-a", Lines: 3},
@@ -66,6 +66,7 @@ func TestEachRowIsExported(t *testing.T) {
 	m := metrics.New("v1", func() (*status.Status, map[string]*plugin.Metrics) {
 		s, own := levels()
 		s.Lost = status.Lost{AuditLines: 1, Spans: 1}
+		s.Backend.Disconnects = 1
 		s.Plugins.Plugins[0].Probation = time.Now()
 		s.Plugins.Plugins[0].Active = &status.Version{Version: "1.0.0", Digest: "ab", Settings: "cd"}
 		return s, own
