@@ -44,6 +44,9 @@ func doctorCommand() *cobra.Command {
 				o.Settings = lastGoodSettings(cmd, o.SettingsErr)
 			}
 			report := doctor.Run(cmd.Context(), o)
+			if err := cmd.Context().Err(); err != nil { // what was not asked is no finding
+				return err
+			}
 			if err := printDiagnosis(cmd.OutOrStdout(), report, format); err != nil {
 				return err
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -55,6 +56,18 @@ func TestDoctorAsJSON(t *testing.T) {
 	}
 	if len(r.Findings) < 2 || r.Findings[0].Check != "proxy-serves" || r.Findings[0].Where != "unix:///run/here.sock" || r.Findings[1].Check != "backend-answers" {
 		t.Errorf("findings %+v", r.Findings)
+	}
+}
+
+// TestDoctorEndsWithItsContext: what was not asked is no finding.
+func TestDoctorEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errs bytes.Buffer
+	args := []string{"doctor", "--root", t.TempDir(), "--cgroup-root", "", "--cache-dir", ""}
+	code := run(ctx, newRoot(""), args, &out, &errs)
+	if code != exitFailure || out.Len() > 0 || !strings.Contains(errs.String(), context.Canceled.Error()) {
+		t.Errorf("exit code %d, %s\n%s", code, errs.String(), out.String())
 	}
 }
 
