@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
@@ -112,6 +114,12 @@ func (b *bencher) calls(ctx context.Context) error {
 			calls = append(calls, time.Since(start))
 		}
 	})
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case b.timed.failed != nil:
+		return fmt.Errorf("%s failed: %s", b.plugin.path, whyFailed(b.timed.failed))
+	}
 	hook := b.event.Hook.String()
 	b.line("Call/"+hook, calls, mem, nil)
 	b.line("Hook/"+hook, b.timed.took, memory{}, map[string]float64{"fuel/op": float64(cost.Fuel), "hostcalls/op": float64(cost.HostCalls)})
@@ -198,7 +206,8 @@ func measure(f func()) memory {
 // timedPlugin notes how long each hook took.
 type timedPlugin struct {
 	plugin.Plugin
-	took []time.Duration
+	took   []time.Duration
+	failed error // the first one
 }
 
 // Call implements plugin.Plugin.
@@ -206,5 +215,11 @@ func (p *timedPlugin) Call(ctx context.Context, budget *plugin.Budget, ev plugin
 	start := time.Now()
 	err := p.Plugin.Call(ctx, budget, ev, adj)
 	p.took = append(p.took, time.Since(start))
+	switch {
+	case errors.As(err, new(*plugin.Rejection)): // it may refuse the call
+	case ev.Hook() == abi.Tick && plugin.ByLimit(err): // the next one goes on with the other pods
+	case p.failed == nil:
+		p.failed = err
+	}
 	return err
 }
