@@ -119,6 +119,10 @@ func (r *replayer) writeFixtures(report *replayReport, file string, rec *recordi
 	if len(all) == 0 {
 		return nil
 	}
+	name := filepath.Join(r.fixtures, stem(file)+".json")
+	if _, err := os.Lstat(name); err == nil { // somebody may have written it
+		return fmt.Errorf("--fixtures: %s is there already: remove it, or name another directory", name)
+	}
 	var text strings.Builder
 	if err := encode(&text, all); err != nil {
 		return err
@@ -126,5 +130,5 @@ func (r *replayer) writeFixtures(report *replayReport, file string, rec *recordi
 	if err := os.MkdirAll(r.fixtures, 0o755); err != nil {
 		return err
 	}
-	return regular.Replace(filepath.Join(r.fixtures, stem(file)+".json"), []byte(text.String()), 0o644)
+	return regular.Replace(name, []byte(text.String()), 0o644)
 }
