@@ -123,7 +123,7 @@ func (p *Replay) Play(ctx context.Context, c *recording.Call) (Played, error) {
 		asked := &c.Asked[i]
 		was.add(&asked.Question, p.header.Env, c.Handles)
 		p.now.recorded[asked.Key()] = append(p.now.recorded[asked.Key()], asked)
-		if asked.Question.Errno == abi.Conflict {
+		if recording.Writes(&asked.Question) && asked.Question.Errno == abi.Conflict {
 			target, _ := askedChange(&asked.Question, p.header.Env, c.Handles)
 			p.now.conflict[target] = true
 		}

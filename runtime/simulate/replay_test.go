@@ -332,6 +332,28 @@ func TestHiddenMapAnswers(t *testing.T) {
 	}
 }
 
+// A recording that somebody has changed, or that is damaged, is refused or played: none ends in a panic.
+func TestReplayTakesAnyRecording(t *testing.T) {
+	r, code := newRecordings(t), module(t, "default-annotations")
+	for _, asked := range []string{
+		`{"cri_raw":[],"error":"CONFLICT"}`,
+		`{"kv_get":["a"],"error":"CONFLICT"}`,
+		`{"cgroup_read":[{"hex":""},["cpu.max"]],"error":"CONFLICT"}`,
+		`{"pod_find":[3,"x"],"error":"CONFLICT"}`,
+		`{"map_dump":["pod","annotations"],"is":{"hex":"ffffffff"}}`,
+		`{"map_set":[-5,3,"a","b"]}`,
+		`{"map_set":[4294967298,10,"a","b"],"error":"CONFLICT"}`,
+		`{"get":["pod",-1],"is":"x"}`,
+		`null`,
+	} {
+		text := `{"recording":1,"plugin":"10-x","node":{"cgroup_version":2}}` + "\n" +
+			`{"hook":"PreRunPodSandbox","time":-9223372036854775808,"asked":[` + asked + `],"handles":{"16":"("}}` + "\n"
+		if rec, err := recording.Read([]byte(text)); err == nil {
+			r.replay(t, rec, code, nil)
+		}
+	}
+}
+
 // A plugin that reads everything, the environment included, has no secret in its recording. What was hidden is unknown when
 // it is asked again; without the capability the recording answers everything.
 func TestSecretsAreNotRecorded(t *testing.T) {
