@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -61,13 +62,9 @@ func replayCommand() *cobra.Command {
 
 func (r *replayer) run(cmd *cobra.Command, file, module string) error {
 	ctx := cmd.Context()
-	text, err := readInput(ctx, file)
+	rec, err := readRecording(ctx, file)
 	if err != nil {
 		return err
-	}
-	rec, err := recording.Read(text)
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
 	}
 	p, err := readPlugin(module)
 	if err != nil {
@@ -114,6 +111,22 @@ func (r *replayer) run(cmd *cobra.Command, file, module string) error {
 		return errors.Join(err, fmt.Errorf("%d of %d calls are not the same", n, len(report.Calls)))
 	}
 	return err
+}
+
+// readRecording reads a file of any length that a recording may have.
+func readRecording(ctx context.Context, file string) (*recording.Recording, error) {
+	return untilDone(ctx, file, func() (*recording.Recording, error) {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		rec, err := recording.Read(f)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", file, err)
+		}
+		return rec, err
+	})
 }
 
 // compactFile reads a configuration as the proxy passes it on; "" if there is no file.

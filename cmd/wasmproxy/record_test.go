@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -72,6 +73,29 @@ func TestRecordCommand(t *testing.T) {
 	stop()
 	if err := <-served; err != nil {
 		t.Error(err)
+	}
+}
+
+// A recording is replayed that has more bytes than other input may have: record writes up to 1 GiB.
+func TestReplayReadsALongRecording(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "long.jsonl")
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteString(`{"recording":1,"plugin":"x","node":{}}` + "\n")
+	call := `{"hook":"Tick","time":0,"asked":[],"error":"` + strings.Repeat("x", maxInput/5) + `"}` + "\n"
+	for range 5 {
+		_, more := f.WriteString(call)
+		err = errors.Join(err, more)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	args := []string{"plugin", "replay", file, "../../plugins-wasm/default-annotations/default-annotations.wasm"}
+	if run(t.Context(), newRoot(""), args, &out, &errs); !strings.Contains(out.String(), "5 calls: ") {
+		t.Errorf("stdout %s, stderr %s", out.String(), errs.String())
 	}
 }
 

@@ -50,13 +50,9 @@ func (n *node) create(pod string, from, to int) {
 // readRecording reads until the end of the stream.
 func readRecording(t *testing.T, lines io.Reader) *recording.Recording {
 	t.Helper()
-	text, err := io.ReadAll(lines)
+	rec, err := recording.Read(lines)
 	if err != nil {
 		t.Fatal(err)
-	}
-	rec, err := recording.Read(text)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
 	}
 	return rec
 }

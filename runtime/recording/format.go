@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -120,17 +121,25 @@ type Recording struct {
 	End   *End // nil: the file was cut
 }
 
-// maxLine bounds a line that is read, in bytes.
-const maxLine = 16 << 20
+// What is read, in bytes.
+const (
+	maxLine = 16 << 20
+	maxFile = MaxMax + maxLine // MaxMax is without the last line
+)
 
 // Read reads a recording. Errors name the line. What is after the last whole line of a file that was cut is left out.
-func Read(text []byte) (*Recording, error) {
-	r := &Recording{}
-	lines := bytes.SplitAfter(text, []byte("\n"))
+func Read(in io.Reader) (*Recording, error) {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxLine)
+	lines.Split(splitAfterEnd)
+	if !lines.Scan() && lines.Err() != nil {
+		return nil, lines.Err()
+	}
+	r, first := &Recording{}, lines.Bytes()
 	var of struct {
 		Version *int `json:"recording"`
 	}
-	if err := json.Unmarshal(lines[0], &of); err != nil || of.Version == nil {
+	if err := json.Unmarshal(first, &of); err != nil || of.Version == nil {
 		const want = `the first line must be an object with "recording": 1, as wasmproxy plugin record writes it`
 		return nil, errors.New("line 1: the file is no recording: " + want)
 	}
@@ -138,32 +147,50 @@ func Read(text []byte) (*Recording, error) {
 		const other = "line 1: the format is version %d, and this program reads version %d: use the program of the same version"
 		return nil, fmt.Errorf(other, *of.Version, Version)
 	}
-	if err := strict(lines[0], &r.Header); err != nil {
+	if err := strict(first, &r.Header); err != nil {
 		return nil, fmt.Errorf("line 1: %w", err)
 	}
 	if _, unknown := abi.CapabilitiesNamed(r.Grant); len(unknown) > 0 {
 		return nil, fmt.Errorf("line 1: grant: unknown capability %q", unknown[0])
 	}
-	for i, line := range lines[1:] {
+	n, size := 1, len(first)
+	for lines.Scan() {
+		line := lines.Bytes()
+		n, size = n+1, size+len(line)
+		if size > maxFile {
+			return nil, fmt.Errorf("line %d: the recording has more than %d bytes", n, maxFile)
+		}
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		err := r.add(line, i+2)
+		err := r.add(line, n)
 		if cut := !bytes.HasSuffix(line, []byte("\n")); err != nil && cut && r.End == nil {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", i+2, err)
+			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
 	}
-	return r, nil
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return nil, fmt.Errorf("line %d: it has more than %d bytes", n+1, maxLine)
+	}
+	return r, lines.Err()
+}
+
+// splitAfterEnd is a bufio.SplitFunc of lines with their ends, so that a last line without one shows.
+func splitAfterEnd(data []byte, atEOF bool) (advance int, token []byte, err error) {
+	advance = bytes.IndexByte(data, '\n') + 1
+	if advance == 0 && atEOF {
+		advance = len(data)
+	}
+	if advance == 0 { // more is to be read
+		return 0, nil, nil
+	}
+	return advance, data[:advance], nil
 }
 
 // add adds the line with this number.
 func (r *Recording) add(line []byte, number int) error {
-	if len(line) > maxLine {
-		return fmt.Errorf("it has %d bytes, the limit is %d", len(line), maxLine)
-	}
 	if r.End != nil {
 		return errors.New("it is after the last line, which has the key end")
 	}

@@ -52,7 +52,7 @@ func TestStopLosesNoCall(t *testing.T) {
 	if err := r.Write(ctx, &out, Header{Plugin: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	rec, err := Read(out.Bytes())
+	rec, err := Read(&out)
 	if err != nil {
 		t.Fatal(err)
 	}

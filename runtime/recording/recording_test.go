@@ -2,10 +2,13 @@ package recording
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -22,11 +25,12 @@ func files(t *testing.T, pattern string) []string {
 
 func read(t *testing.T, file string) (*Recording, error) {
 	t.Helper()
-	text, err := os.ReadFile(file)
+	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Read(text)
+	defer f.Close()
+	return Read(f)
 }
 
 // What was written by hand is read, and written again is the same recording.
@@ -38,7 +42,7 @@ func TestGoodRecordings(t *testing.T) {
 			continue
 		}
 		again := write(t, rec)
-		second, err := Read(again)
+		second, err := Read(bytes.NewReader(again))
 		if err != nil {
 			t.Errorf("%s: what was written is not read: %v\n%s", file, err, again)
 			continue
@@ -109,6 +113,25 @@ func TestBadRecordings(t *testing.T) {
 	}
 	for name := range want {
 		t.Errorf("there is no file of %s", name)
+	}
+}
+
+// What is too long to be a recording is refused before it fills the memory.
+func TestReadIsBounded(t *testing.T) {
+	const begin = `{"recording":1,"plugin":"x","node":{}}` + "\n"
+	blank := strings.Repeat(" ", maxLine/2) + "\n"
+	many := []io.Reader{strings.NewReader(begin)}
+	for range 2*maxFile/maxLine + 1 {
+		many = append(many, strings.NewReader(blank))
+	}
+	for want, in := range map[string]io.Reader{
+		"line 2: it has more than 16777216 bytes": strings.NewReader(begin + blank[:maxLine/2] + blank),
+		"the recording has more than":             io.MultiReader(many...),
+		"torn":                                    io.MultiReader(strings.NewReader(begin), iotest.ErrReader(errors.New("torn"))),
+	} {
+		if _, err := Read(in); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want %q", err, want)
+		}
 	}
 }
 

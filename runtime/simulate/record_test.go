@@ -64,7 +64,7 @@ func TestStalledReader(t *testing.T) {
 	if err := recorder.Write(t.Context(), &text, recording.Header{Plugin: "10-qos"}); err != nil {
 		t.Fatal(err)
 	}
-	rec, err := recording.Read(text.Bytes())
+	rec, err := recording.Read(&text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func (r *recordings) record(t *testing.T, code []byte, c fixture.Case, options r
 	if err := recorder.Write(t.Context(), &text, header); err != nil {
 		t.Fatal(err)
 	}
-	rec, err := recording.Read(text.Bytes())
+	rec, err := recording.Read(&text)
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, text.Bytes())
 	}
@@ -348,7 +348,7 @@ func TestReplayTakesAnyRecording(t *testing.T) {
 	} {
 		text := `{"recording":1,"plugin":"10-x","node":{"cgroup_version":2}}` + "\n" +
 			`{"hook":"PreRunPodSandbox","time":-9223372036854775808,"asked":[` + asked + `],"handles":{"16":"("}}` + "\n"
-		if rec, err := recording.Read([]byte(text)); err == nil {
+		if rec, err := recording.Read(strings.NewReader(text)); err == nil {
 			r.replay(t, rec, code, nil)
 		}
 	}
