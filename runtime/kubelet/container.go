@@ -120,6 +120,9 @@ func (n Node) UpdatePodSandboxResources(p *Pod, sandbox string) *runtimeapi.Upda
 // env is makeEnvironmentVariables of pkg/kubelet/kubelet_pods.go, without services.
 func (p *Pod) env(c *Container) (list []*runtimeapi.KeyValue, values map[string]string, lacking []string) {
 	values = map[string]string{}
+	if len(c.EnvFrom) > 0 {
+		lacking = append(lacking, "all of envFrom")
+	}
 	for _, v := range c.Env {
 		value, ok := expand(v.Value, values), true
 		if v.ValueFrom != nil {

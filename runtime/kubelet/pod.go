@@ -43,6 +43,7 @@ type Spec struct {
 	HostNetwork           bool             `json:"hostNetwork"`
 	HostPID               bool             `json:"hostPID"`
 	HostIPC               bool             `json:"hostIPC"`
+	HostUsers             *bool            `json:"hostUsers"`
 	ShareProcessNamespace bool             `json:"shareProcessNamespace"`
 	ServiceAccountName    string           `json:"serviceAccountName"`
 	GracePeriod           *int64           `json:"terminationGracePeriodSeconds"`
@@ -58,6 +59,7 @@ type Container struct {
 	Args              []string      `json:"args"`
 	WorkingDir        string        `json:"workingDir"`
 	Env               []EnvVar      `json:"env"`
+	EnvFrom           []any         `json:"envFrom"` // elsewhere in the cluster
 	Ports             []Port        `json:"ports"`
 	Resources         Requirements  `json:"resources"`
 	VolumeMounts      []VolumeMount `json:"volumeMounts"`

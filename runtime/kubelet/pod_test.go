@@ -37,6 +37,7 @@ spec:
         - {name: APP, valueFrom: {fieldRef: {fieldPath: "metadata.labels['app']"}}}
         - {name: IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}
         - {name: PASSWORD, valueFrom: {secretKeyRef: {name: s, key: k}}}
+      envFrom: [{secretRef: {name: s}}]
       volumeMounts:
         - {name: data, mountPath: /data, readOnly: true, mountPropagation: HostToContainer}
         - {name: tmp, mountPath: /tmp}
@@ -99,8 +100,33 @@ func TestExpansion(t *testing.T) {
 	if want := []string{"HOME=/srv", "NAME=/srv/web", "POD=web", "APP=web"}; !slices.Equal(env, want) {
 		t.Errorf("env %q, want %q", env, want)
 	}
-	if want := []string{"IP", "PASSWORD"}; !slices.Equal(lacking, want) {
+	if want := []string{"all of envFrom", "IP", "PASSWORD"}; !slices.Equal(lacking, want) {
 		t.Errorf("lacking %q, want %q", lacking, want)
+	}
+}
+
+// TestUserNamespace: kubelet says of each Pod whose users it has, for which kubelet's fakes have nothing.
+func TestUserNamespace(t *testing.T) {
+	for given, want := range map[string]runtimeapi.NamespaceMode{
+		"":                   runtimeapi.NamespaceMode_NODE,
+		"hostUsers: true, ":  runtimeapi.NamespaceMode_NODE,
+		"hostUsers: false, ": runtimeapi.NamespaceMode_POD,
+	} {
+		p, _, err := Read([]byte("kind: Pod\nmetadata: {name: web}\nspec: {" + given + "containers: [{name: app, image: x}]}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := Node{CgroupVersion: 2, Memory: 1 << 30}
+		r, _ := n.CreateContainer(p, &p.Spec.Containers[0], "sandbox")
+		for _, o := range []*runtimeapi.NamespaceOption{
+			n.SandboxConfig(p).Linux.SecurityContext.NamespaceOptions, r.Config.Linux.SecurityContext.NamespaceOptions,
+		} {
+			own := want == runtimeapi.NamespaceMode_POD
+			users := o.GetUsernsOptions()
+			if users == nil || users.Mode != want || own != (len(users.Uids) == 1 && len(users.Gids) == 1) {
+				t.Errorf("with %q they are %v", given, users)
+			}
+		}
 	}
 }
 

@@ -69,7 +69,7 @@ func compare(t *testing.T, pod, recording string, n Node) {
 	if want := hostnames[p.Metadata.Name]; sandbox.GetHostname() != want {
 		t.Errorf("host name %q, want %q", sandbox.GetHostname(), want)
 	}
-	sandbox.Hostname = "" // the fakes make none
+	sandbox.Hostname, sandbox.Linux.SecurityContext.NamespaceOptions.UsernsOptions = "", nil // the fakes make none
 	same(t, "sandbox", sandbox, message(t, want.Sandbox, &runtimeapi.PodSandboxConfig{}))
 	for _, name := range slices.Sorted(maps.Keys(want.Containers)) {
 		c, err := p.Container(name)
@@ -82,7 +82,7 @@ func compare(t *testing.T, pod, recording string, n Node) {
 		s := kubelets.GetLinux().GetSecurityContext()
 		s.MaskedPaths, s.ReadonlyPaths = nil, nil
 		s.Seccomp.LocalhostRef = strings.Replace(s.Seccomp.LocalhostRef, recordedSeccomp, seccompRoot, 1)
-		r.Config.Mounts, r.Config.Envs = nil, nil // the fakes have none
+		r.Config.Mounts, r.Config.Envs, r.Config.Linux.SecurityContext.NamespaceOptions.UsernsOptions = nil, nil, nil // the fakes have none
 		r.Config.Command, r.Config.Args = kubelets.GetCommand(), kubelets.GetArgs()
 		same(t, "container "+name, r.Config, kubelets)
 	}

@@ -125,6 +125,11 @@ func (p *Pod) namespaces() *runtimeapi.NamespaceOption {
 	if p.Spec.HostPID {
 		o.Pid = runtimeapi.NamespaceMode_NODE
 	}
+	o.UsernsOptions = &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_NODE}
+	if host := p.Spec.HostUsers; host != nil && !*host {
+		ids := []*runtimeapi.IDMapping{{HostId: 65536, Length: 65536}} // kubelet takes a free range of this length, at random
+		o.UsernsOptions = &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_POD, Uids: ids, Gids: ids}
+	}
 	return o
 }
 
