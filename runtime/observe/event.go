@@ -217,7 +217,7 @@ type FieldChanged struct {
 	OtherName, OtherID string // of the pod or container that a change of another object is about
 	Field              string // such as container.annotations["a"]
 	Previous           string // the value before, hidden for annotations, labels and env; empty if there was none, and of lists, sets and files
-	Value              string // empty if the plugin deletes the entry
+	Value              string // empty if the plugin deletes the entry, hidden for env
 }
 
 // DryRunChange is a FieldChanged of a plugin in dry-run, whose changes are not applied.

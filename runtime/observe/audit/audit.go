@@ -1,8 +1,8 @@
 // Package audit writes what plugins changed and refused, and what operators did with them, as lines of JSON, to a file or to
 // journald. It is the only importer of the library that rotates files.
 //
-// A line is made of one event. Events hide secrets already: values of env, annotations and
-// labels are not in it.
+// A line is made of one event. Events hide secrets already: values of env are not in it, nor what annotations and labels held
+// before. What a plugin sets there is.
 package audit
 
 import (
