@@ -54,7 +54,8 @@ func newRoot(settings string) *cobra.Command {
 		Short: "A CRI proxy that node teams extend with WebAssembly plugins",
 		Long: `Exit codes of all commands: 0 success; 1 failure; 2 wrong usage, which is a command, an
 argument, a flag or a setting; 3 the plugin refused the call (plugin run); 4 doctor has found
-warnings, 5 errors.`,
+warnings, 5 errors; 6 the proxy does not have a plugin as its files say (plugin); 7 kubelet's files
+are to be changed by hand (host uninstall); 8 the proxy would not load a plugin (plugin deliver).`,
 		Args:          noSuchCommand,
 		RunE:          showHelp,
 		SilenceErrors: true, // printed below, once

@@ -40,7 +40,7 @@ func pluginCommand() *cobra.Command {
   enable, disable  switch a plugin on or off by its JSON file
 
 Exit codes: 0 success, 1 failure, 2 wrong usage, 3 the plugin refused the call (run), 6 the proxy does
-not have a plugin as its files say.`,
+not have a plugin as its files say, 8 it would not load one (deliver).`,
 		Args: noSuchCommand,
 		RunE: showHelp,
 	}

@@ -35,10 +35,10 @@ type Config struct {
 	Containers    string        `koanf:"docker-containers" default:"kubernetes" usage:"containers that plugins see in mode docker: kubernetes or all"`
 	ImageEndpoint string        `koanf:"image-endpoint" usage:"socket of the image service, if it is not the backend's"`
 	PluginDir     string        `koanf:"plugin-dir" default:"/etc/wasmproxy/plugins.d" usage:"directory of .wasm plugins"`
-	HookDir       string        `koanf:"hook-dir" default:"/etc/runtime/hookserver.d" usage:"directory of JSON files that register plugin processes; empty: hook servers are off"`
+	HookDir       string        `koanf:"hook-dir" default:"/etc/runtime/hookserver.d" usage:"directory of JSON files that register hook servers; empty: there are none"`
 	CacheDir      string        `koanf:"cache-dir" default:"/var/cache/wasmproxy" usage:"directory for compiled plugins, of the proxy's user alone; empty: plugins are compiled in the proxy's own process"`
 	StateDir      string        `koanf:"state-dir" default:"/run/wasmproxy/state" usage:"directory for the values that plugins want and keep, of the proxy's user alone; empty: a restart of the proxy loses them"`
-	DataDir       string        `koanf:"data-dir" default:"/var/lib/wasmproxy" usage:"directory for what outlasts a reboot, of the proxy's user alone: the last good plugins; empty: nothing is kept"`
+	DataDir       string        `koanf:"data-dir" default:"/var/lib/wasmproxy" usage:"directory for what outlasts a reboot, of the proxy's user alone: the last good plugins and settings; empty: nothing is kept"`
 	AdminSocket   string        `koanf:"admin-socket" default:"/run/wasmproxy/admin.sock" usage:"unix socket for commands such as explain, of the proxy's user alone; empty: there is none"`
 	StatusSocket  string        `koanf:"status-socket" default:"/run/wasmproxy/status/status.sock" usage:"unix socket for status, plugins, metrics and health, of the proxy's user and group, which changes nothing; empty: there is none"`
 	MetricsListen string        `koanf:"metrics-listen" usage:"TCP address, HOST:PORT, for metrics and health; empty: they are on the two unix sockets alone"`

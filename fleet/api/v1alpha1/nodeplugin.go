@@ -185,6 +185,9 @@ type Limits struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	TickHostCalls int64 `json:"tick-host-calls,omitempty"`
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	TickFuel int64 `json:"tick-fuel,omitempty"`
 	// memory is that of one instance, such as 64Mi.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[0-9]+(Ki|Mi|Gi)?$`
