@@ -49,7 +49,8 @@ for ARCH in $ARCHES; do
 	for name in wasmproxy-fleet wasmproxy-fleet-agent wasmproxy-fleet-verify; do
 		program=$OUT/$name-linux-$ARCH
 		set -- "$@" "$program"
-		GOOS=linux GOARCH=$ARCH go build -C fleet -trimpath -buildvcs=false -ldflags "-s -w" -o "$program" "./cmd/$name"
+		GOOS=linux GOARCH=$ARCH go build -C fleet -trimpath -buildvcs=false -o "$program" \
+			-ldflags "-s -w -X github.com/wasmproxy/wasmproxy/fleet/process.Version=v$VERSION" "./cmd/$name"
 		(cd testdata/tools && go run ./sbom "v$VERSION" "$program") >"$program.spdx.json"
 	done
 	for packager in deb rpm; do

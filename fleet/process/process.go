@@ -20,11 +20,15 @@ import (
 	"github.com/wasmproxy/wasmproxy/fleet/metrics"
 )
 
+// Version is set by the build: -ldflags "-X github.com/wasmproxy/wasmproxy/fleet/process.Version=v1.2.3".
+var Version = "development"
+
 // Run runs a program's command until it ends or the process gets SIGINT or SIGTERM, and exits with 1 if it fails.
 func Run(cmd *cobra.Command) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.Version = Version // of --version
 	if err := cmd.ExecuteContext(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", cmd.Name(), err)
 		os.Exit(1)
@@ -55,6 +59,7 @@ func (p *Process) Start(cmd *cobra.Command, handler http.Handler, healthy func(*
 		return err
 	}
 	p.Log = logger()
+	p.Log.InfoContext(cmd.Context(), "starting", "version", Version)
 	return metrics.Serve(cmd.Context(), p.listen, handler, healthy)
 }
 

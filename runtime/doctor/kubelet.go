@@ -107,8 +107,12 @@ func findKubeletConnected(_ context.Context, n *node) ([]found, error) {
 		return nil, n.proxyErr
 	}
 	what := fmt.Sprintf("kubelet, process %d, is not connected to the proxy", n.process.ID)
-	for i, p := range n.status.Peers {
-		what += fmt.Sprintf("%s %s (PID %d)", map[bool]string{true: "; these are:", false: ","}[i == 0], p.Program, p.PID)
+	var peers []string
+	for _, p := range n.status.Peers {
+		peers = append(peers, fmt.Sprintf("%s (PID %d)", p.Program, p.PID))
+	}
+	if len(peers) > 0 {
+		what += "; these are: " + strings.Join(peers, ", ")
 	}
 	return []found{{n.config.Listen, what}}, nil
 }

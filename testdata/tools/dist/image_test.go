@@ -60,6 +60,12 @@ func image(t *testing.T, file string, document []byte) {
 			t.Errorf("%s prints %q, error %v", command, out, err)
 		}
 	}
+	for _, name := range []string{"wasmproxy-fleet", "wasmproxy-fleet-agent"} {
+		out, err := exec.CommandContext(t.Context(), filepath.Join(root, "usr/bin", name), "--version").CombinedOutput()
+		if err != nil || string(out) != name+" version v"+version+"\n" {
+			t.Errorf("%s prints %q, error %v", name, out, err)
+		}
+	}
 	if got, err := os.ReadFile(filepath.Join(root, "usr/share/doc/wasmproxy/wasmproxy.spdx.json")); err != nil || !bytes.Equal(got, document) {
 		t.Errorf("its SPDX document is another, error %v", err)
 	}
