@@ -42,7 +42,7 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestLaterSourcesWin(t *testing.T) {
-	file := "backend: /file.sock\nlog-level: warn\ncgroup-mode: v1\ndrain-timeout: 10s\n"
+	file := "---\nbackend: /file.sock\nlog-level: warn\ncgroup-mode: v1\ndrain-timeout: 10s\n---\n# no more\n"
 	t.Setenv("WASMPROXY_LOG_LEVEL", "error")
 	t.Setenv("WASMPROXY_CGROUP_MODE", "v2")
 	c, err := load(t, file, "--cgroup-mode=auto")
@@ -63,6 +63,7 @@ func TestBadSettingsAreNamed(t *testing.T) {
 	}{
 		{"unknown key", "backed: /x\n", nil, [2]string{}, `unknown key "backed"`},
 		{"not YAML", "\t{", nil, [2]string{}, "wasmproxy.yaml"},
+		{"text after the settings", "{log-level: info}\n}", nil, [2]string{}, "did not find expected <document start>"},
 		{"a second document", "log-level: info\n---\nlog-level: debug\n", nil, [2]string{}, "wasmproxy.yaml: it has a second YAML document"},
 		{"relative endpoint", "", []string{"--backend=x.sock"}, [2]string{}, `backend: "x.sock"`},
 		{"own socket", "", []string{"--backend=/run/./wasmproxy/wasmproxy.sock"}, [2]string{}, "own socket"},

@@ -184,8 +184,18 @@ func loadFile(k *koanf.Koanf, file File, from map[string]string) error {
 	if err := documents.Decode(&values); err != nil && err != io.EOF {
 		return fmt.Errorf("config file %s: %w", path, err)
 	}
-	if err := documents.Decode(new(any)); err != io.EOF {
-		return fmt.Errorf("config file %s: it has a second YAML document, after a line with ---: put all settings into one", path)
+	for {
+		var more any
+		err := documents.Decode(&more)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("config file %s: %w", path, err)
+		}
+		if more != nil {
+			return fmt.Errorf("config file %s: it has a second YAML document, after a line with ---: put all settings into one", path)
+		}
 	}
 	written := koanf.New(".")
 	if err := written.Load(confmap.Provider(values, "."), nil); err != nil {

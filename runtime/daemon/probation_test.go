@@ -49,6 +49,7 @@ func delivered(t *testing.T, run func(*node) runner, good bool, policy string) *
 	}
 	n.deliver("trap", settings, time.Hour)
 	n.await("plugin on probation", "10-quota")
+	n.awaitActive("10-quota") // calls meet it a moment later
 	return n
 }
 
@@ -190,6 +191,7 @@ func TestShareOfRefusalsChanges(t *testing.T) {
 	n.awaitKept("10-quota", "{")
 	n.deliver("reject", "{}", time.Hour)
 	n.await("plugin on probation", "10-quota")
+	n.awaitActive("10-quota")
 	for range 20 {
 		if _, err := n.runPod(t.Context(), "web"); err == nil {
 			t.Fatal("the plugin refuses no pod")
@@ -233,6 +235,7 @@ func TestFileChangedByHandEndsTheProbation(t *testing.T) {
 	n.must(err)
 	n.must(os.WriteFile(path, []byte(strings.Replace(string(text), `"Ignore"`, `"Ignore", "match": {"containers": ["other"]}`, 1)), 0o644))
 	n.await("plugin settings changed")
+	n.awaitActive("10-quota")
 	pod, err := n.runPod(t.Context(), "web")
 	n.must(err)
 	for range 20 {

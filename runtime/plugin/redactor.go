@@ -124,7 +124,8 @@ func (r *Redactor) match(text string, at int, cut bool, left *int) (found int) {
 			return len(rest)
 		}
 		if end := n + 1; len(forms) > 0 && len(forms[0]) == end {
-			if end >= minSubstring || isWord(text, at, at+end) {
+			atCut := cut && end == len(rest) // it may go on
+			if atCut || end >= minSubstring || isWord(text, at, at+end) {
 				found = end
 			}
 			forms = forms[1:]
