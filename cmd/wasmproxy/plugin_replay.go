@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -61,7 +62,10 @@ func replayCommand() *cobra.Command {
 }
 
 func (r *replayer) run(cmd *cobra.Command, file, module string) error {
-	ctx := cmd.Context()
+	ctx, fixtures := cmd.Context(), filepath.Join(r.fixtures, stem(file)+".json")
+	if _, err := os.Lstat(fixtures); r.fixtures != "" && err == nil { // somebody may have written it
+		return fmt.Errorf("--fixtures: %s is there already: remove it, or name another directory", fixtures)
+	}
 	rec, err := readRecording(ctx, file)
 	if err != nil {
 		return err
@@ -90,7 +94,7 @@ func (r *replayer) run(cmd *cobra.Command, file, module string) error {
 	}
 	report.Recording, report.Module = file, module
 	if r.fixtures != "" {
-		if err := r.writeFixtures(&report, file, rec); err != nil {
+		if err := r.writeFixtures(&report, fixtures, rec); err != nil {
 			return err
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -110,18 +109,14 @@ func (r *replayReport) suite() suite {
 	return s
 }
 
-// writeFixtures makes fixtures of the calls that can be one.
-func (r *replayer) writeFixtures(report *replayReport, file string, rec *recording.Recording) error {
+// writeFixtures makes a file with fixtures of the calls that can be one.
+func (r *replayer) writeFixtures(report *replayReport, name string, rec *recording.Recording) error {
 	all, skipped := simulate.Fixtures(rec)
 	if len(skipped) > 0 {
 		report.Notes = append(report.Notes, fmt.Sprintf("%d of %d calls are no fixture: %s", len(skipped), len(rec.Calls), skipped[0]))
 	}
 	if len(all) == 0 {
 		return nil
-	}
-	name := filepath.Join(r.fixtures, stem(file)+".json")
-	if _, err := os.Lstat(name); err == nil { // somebody may have written it
-		return fmt.Errorf("--fixtures: %s is there already: remove it, or name another directory", name)
 	}
 	var text strings.Builder
 	if err := encode(&text, all); err != nil {

@@ -91,6 +91,16 @@ func ofEnv(q *plugin.Question) bool {
 	return q.Kind == abi.Container && abi.Field(q.Args[1].Number) == abi.ContainerEnv
 }
 
+// OwnVariables are the values that a plugin has given to variables of containers, or was not let.
+func OwnVariables(asked []plugin.Question) (values []string) {
+	for i := range asked {
+		if q := &asked[i]; q.Function.Name == "map_set" && ofEnv(q) {
+			values = append(values, q.Args[3].Text)
+		}
+	}
+	return values
+}
+
 // lastApplied is the annotation in which kubectl keeps the whole manifest, environment included.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 

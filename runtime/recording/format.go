@@ -133,7 +133,7 @@ func Read(in io.Reader) (*Recording, error) {
 	lines.Buffer(nil, maxLine)
 	lines.Split(splitAfterEnd)
 	if !lines.Scan() && lines.Err() != nil {
-		return nil, lines.Err()
+		return nil, fmt.Errorf("line 1: the file is no recording: %w", lines.Err())
 	}
 	r, first := &Recording{}, lines.Bytes()
 	var of struct {

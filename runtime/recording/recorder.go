@@ -146,11 +146,6 @@ func (c *recorded) End(err error) {
 		c.call.Reject, c.call.Error = nil, c.adj.Sanitize(err.Error(), maxError)
 	}
 	c.secrets, _ = ev.Secrets(abi.AllCapabilities, 0)
-	for i := range c.asked {
-		if q := &c.asked[i]; q.Function.Name == "map_set" && ofEnv(q) {
-			c.secrets = append(c.secrets, q.Args[3].Text)
-		}
-	}
 	c.event, c.adj = nil, nil // which end with the call
 	for _, secret := range c.secrets {
 		c.bytes += int64(secretBytes + len(secret))
@@ -247,9 +242,14 @@ func (w *writer) ended() (more bool, err error) {
 	for range len(r.calls) {
 		c := <-r.calls
 		r.waiting.Add(-c.bytes)
-		redactor := plugin.NewRedactor(c.secrets...)
+		redactor := plugin.NewRedactor(append(c.secrets, OwnVariables(c.asked)...)...)
+		read := plugin.NewRedactor(c.secrets...) // what is in a pod's fields is no secret since a plugin gives it to a variable
 		for _, q := range c.asked {
-			c.call.Asked = append(c.call.Asked, Spell(q, r.options.Env, redactor))
+			by := redactor
+			if q.Kind != 0 && !Writes(&q) {
+				by = read
+			}
+			c.call.Asked = append(c.call.Asked, Spell(q, r.options.Env, by))
 		}
 		c.call.Error = redactor.Text(c.call.Error)
 		if reject := c.call.Reject; reject != nil {

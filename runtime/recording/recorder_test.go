@@ -87,6 +87,18 @@ func TestOwnVariableIsHidden(t *testing.T) {
 	}
 }
 
+// What a pod is called is no secret since a plugin gives it to a variable.
+func TestOwnVariableHidesNoFields(t *testing.T) {
+	r := NewRecorder(DefaultOptions())
+	play(r, called{},
+		asks(t, "get", abi.Pod, abi.PodName, "web-frontend"),
+		asks(t, "map_set", abi.Container, abi.ContainerEnv, "", textArg("POD"), textArg("web-frontend")),
+	)
+	if text := written(t, r); !strings.Contains(text, `"is":"web-frontend"`) {
+		t.Errorf("the recording is\n%s", text)
+	}
+}
+
 // What waits for a reader that reads nothing is bounded, the secrets of calls included. A call that waits alone is kept,
 // however large the environments are that it has seen.
 func TestWaitingSecretsAreBounded(t *testing.T) {

@@ -25,6 +25,7 @@ type answers struct {
 	wrote    map[string]bool // their keys
 
 	is      want
+	own     []string // values that the plugin has given to variables
 	unknown []string
 }
 
@@ -151,8 +152,11 @@ func (a *answers) lookUp(q *plugin.Question) bool {
 	return false
 }
 
-func (a *answers) Answered(q *plugin.Question) { a.is.add(q, a.env, a.call.Handles) }
-func (a *answers) End(error)                   {}
+func (a *answers) Answered(q *plugin.Question) {
+	a.is.add(q, a.env, a.call.Handles)
+	a.own = append(a.own, recording.OwnVariables([]plugin.Question{*q})...)
+}
+func (a *answers) End(error) {}
 
 // askedChange returns the target and the value of a change, as fixtures have them.
 func askedChange(of *plugin.Question, env bool, handles map[string]string) (target, value string) {

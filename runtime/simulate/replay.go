@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -145,6 +146,12 @@ func (p *Replay) Play(ctx context.Context, c *recording.Call) (Played, error) {
 	}
 
 	before, after := was.rows(), p.now.is.rows()
+	redactor := plugin.NewRedactor(p.now.own...)
+	for target, value := range after {
+		if strings.Contains(before[target], plugin.Redacted) { // the recording hides what the plugin had given to a variable
+			after[target] = redactor.Text(value)
+		}
+	}
 	targets := maps.Clone(before)
 	maps.Copy(targets, after)
 	for _, target := range slices.Sorted(maps.Keys(targets)) {

@@ -397,6 +397,27 @@ func TestSecretsAreNotRecorded(t *testing.T) {
 	}
 }
 
+// A plugin that gives a variable and an annotation one value replays the same, though the recording hides it.
+func TestOwnVariableReplaysTheSame(t *testing.T) {
+	r := newRecordings(t)
+	code, err := os.ReadFile("../../testdata/wat/own-env.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases, err := fixture.Parse("own", []byte(`{"hook": "PreCreateContainer", "grant": ["env"], "pod": {"name": "web"}, "container": {"name": "app"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := r.record(t, code, cases[0], recording.DefaultOptions())
+	text, err := json.Marshal(rec.Calls)
+	if err != nil || bytes.Contains(text, []byte("gold-tier")) || !bytes.Contains(text, []byte("example.com/tier")) {
+		t.Errorf("the recording has %s, error %v", text, err)
+	}
+	if got := r.replay(t, rec, code, nil); len(got) != 1 || got[0].Outcome != Same {
+		t.Errorf("it replays as %+v", got)
+	}
+}
+
 // The calls of the ABI's own vectors, each function with all its answers and errors, are recorded and played the same,
 // but where something was hidden.
 func TestVectorsReplayTheSame(t *testing.T) {
