@@ -30,7 +30,7 @@ func wanted() (bool, error) {
 	case e != "" && e != "otlp":
 		return false, fmt.Errorf("OTEL_TRACES_EXPORTER: %q is neither otlp nor none", e)
 	}
-	return true, errors.Join(checkExporter(endpoint), checkHeaders(), checkSampler(), checkNumbers())
+	return true, errors.Join(checkExporter(), checkHeaders(), checkSampler(), checkNumbers())
 }
 
 // set returns the name of an exporter's variable: that for traces, if it is set.
@@ -41,11 +41,21 @@ func set(variable string) string {
 	return "OTEL_EXPORTER_OTLP_" + variable
 }
 
-func checkExporter(endpoint string) (err error) {
-	if u, bad := url.Parse(endpoint); endpoint != "" {
+// both are the names of an exporter's variable: the SDK reads that for all signals also if that for traces is set.
+func both(variable string) []string {
+	return []string{"OTEL_EXPORTER_OTLP_" + variable, "OTEL_EXPORTER_OTLP_TRACES_" + variable}
+}
+
+func checkExporter() (err error) {
+	for _, name := range both("ENDPOINT") {
+		endpoint := os.Getenv(name)
+		if endpoint == "" {
+			continue
+		}
+		u, bad := url.Parse(endpoint)
 		known := bad == nil && (u.Scheme == "http" || u.Scheme == "https")
 		if !known || u.Host == "" {
-			err = fmt.Errorf("%s: the value is not a URL such as http://localhost:4317", set("ENDPOINT"))
+			err = errors.Join(err, fmt.Errorf("%s: the value is not a URL such as http://localhost:4317", name))
 		}
 	}
 	if p := os.Getenv(set("PROTOCOL")); p != "" && p != "grpc" {
@@ -63,7 +73,7 @@ func checkExporter(endpoint string) (err error) {
 }
 
 func checkHeaders() error {
-	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
+	for _, name := range both("HEADERS") {
 		headers := os.Getenv(name)
 		if headers == "" {
 			continue
@@ -102,7 +112,8 @@ func checkSampler() error {
 const maxNumber = 1_000_000
 
 func checkNumbers() error {
-	for _, name := range []string{"OTEL_BSP_MAX_QUEUE_SIZE", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "OTEL_BSP_SCHEDULE_DELAY", set("TIMEOUT")} {
+	batch := []string{"OTEL_BSP_MAX_QUEUE_SIZE", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "OTEL_BSP_SCHEDULE_DELAY"}
+	for _, name := range append(batch, both("TIMEOUT")...) {
 		if value := os.Getenv(name); value != "" {
 			if n, err := strconv.Atoi(value); err != nil || n < 1 || n > maxNumber {
 				return fmt.Errorf("%s: %q is not a number from 1 to %d", name, value, maxNumber)

@@ -35,6 +35,11 @@ func TestWanted(t *testing.T) {
 		{variables{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": endpoint}, true, ""},
 		{variables{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_SDK_DISABLED": "TRUE"}, false, ""},
 		{variables{"OTEL_EXPORTER_OTLP_ENDPOINT": "localhost:4317"}, true, "OTEL_EXPORTER_OTLP_ENDPOINT"},
+		{ // the SDK reads it, too, and would write it to stderr
+			variables{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://me:secret@local host", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": endpoint},
+			true, "OTEL_EXPORTER_OTLP_ENDPOINT",
+		},
+		{variables{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_TIMEOUT": "1s", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT": "9"}, true, "OTEL_EXPORTER_OTLP_TIMEOUT"},
 		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/json"}, true, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"},
 		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20secret,x=1"}, true, ""},
 		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_HEADERS": "x=1,secret"}, true, "OTEL_EXPORTER_OTLP_HEADERS: header 2"},
