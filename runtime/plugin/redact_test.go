@@ -89,7 +89,7 @@ func TestSanitizedTextIsCut(t *testing.T) {
 	if got, want := adj.Sanitize("so he is corr", 100), "so he is corr"; got != want {
 		t.Errorf("a whole text is shown as %q, want %q", got, want)
 	}
-	// A short secret that the cut ends may not be a part of a longer word, as it seems to be.
+	// A short secret is shown within a longer word. Where the text is cut, the rest of the word is not known, so it is hidden.
 	if got := reading(abi.AllCapabilities, "aabb").Sanitize("see_aabb and more", 8); strings.Contains(got, "aabb") {
 		t.Errorf("a short secret at the cut is shown as %q", got)
 	}

@@ -242,8 +242,11 @@ func (w *writer) ended() (more bool, err error) {
 	for range len(r.calls) {
 		c := <-r.calls
 		r.waiting.Add(-c.bytes)
-		redactor := plugin.NewRedactor(append(c.secrets, OwnVariables(c.asked)...)...)
 		read := plugin.NewRedactor(c.secrets...) // what is in a pod's fields is no secret since a plugin gives it to a variable
+		redactor := read
+		if own := OwnVariables(c.asked); len(own) > 0 {
+			redactor = plugin.NewRedactor(append(c.secrets, own...)...)
+		}
 		for _, q := range c.asked {
 			by := redactor
 			if q.Kind != 0 && !Writes(&q) {

@@ -152,6 +152,24 @@ func (p *Replay) Play(ctx context.Context, c *recording.Call) (Played, error) {
 			after[target] = redactor.Text(value)
 		}
 	}
+	res.Changes, res.Unknown = difference(before, after), p.now.unknown
+	switch {
+	case len(res.Unknown) > 0:
+		res.Outcome = Unknown
+	case p.now.is.failed && !was.failed:
+		res.Outcome = Failed
+	case len(res.Changes) > 0:
+		res.Outcome = Different
+	default:
+		res.Outcome = Same
+	}
+	return res, nil
+}
+
+const maxPlayedError = 4 << 10 // bytes
+
+// difference lists the targets that have another value after than before, sorted.
+func difference(before, after map[string]string) (all []plugin.Changed) {
 	targets := maps.Clone(before)
 	maps.Copy(targets, after)
 	for _, target := range slices.Sorted(maps.Keys(targets)) {
@@ -167,23 +185,10 @@ func (p *Replay) Play(ctx context.Context, c *recording.Call) (Played, error) {
 		if has {
 			row.Is = &now
 		}
-		res.Changes = append(res.Changes, row)
+		all = append(all, row)
 	}
-	res.Unknown = p.now.unknown
-	switch {
-	case len(res.Unknown) > 0:
-		res.Outcome = Unknown
-	case p.now.is.failed && !was.failed:
-		res.Outcome = Failed
-	case len(res.Changes) > 0:
-		res.Outcome = Different
-	default:
-		res.Outcome = Same
-	}
-	return res, nil
+	return all
 }
-
-const maxPlayedError = 4 << 10 // bytes
 
 // want is what a plugin wants in a call.
 type want struct {

@@ -61,8 +61,8 @@ func (g *guest) enter(ctx context.Context, c *call, f api.Function, argument uin
 		return g.stack[0], nil
 	}
 	err = c.explain(ctx, err)
-	// It did not get the memory it wanted, or may not have got it: wazero refuses what is over the
-	// guest's own limit without a word.
+	// It did not get the memory it wanted, or may not have got it: wazero does not say when it refuses
+	// what is over the guest's own limit.
 	limit := g.memory.limit
 	switch {
 	case g.memory.denied != nil:
