@@ -138,7 +138,7 @@ func findPlugin(module, dir string) (pluginFile, error) {
 func fixtureFiles(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("looking for fixtures: %w", err)
 	}
 	if !info.IsDir() && filepath.Ext(path) == ".wasm" {
 		return nil, wrongUsage("%s is a plugin: name its folder, or its fixtures with --wasm %[1]s", path)

@@ -122,7 +122,7 @@ func readRecording(ctx context.Context, file string) (*recording.Recording, erro
 	return untilDone(ctx, file, func() (*recording.Recording, error) {
 		f, err := os.Open(file)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("reading the recording: %w", err)
 		}
 		defer f.Close()
 		rec, err := recording.Read(f)
