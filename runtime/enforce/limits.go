@@ -89,6 +89,9 @@ func (e *Enforcer) live(ctx context.Context, id string) bool {
 	case runtimeapi.ContainerState_CONTAINER_CREATED:
 		return true
 	}
+	if e.Cgroups == nil {
+		return true
+	}
 	group, err := e.Group(ctx, crifield.Object{Container: crifield.ContainerOf(c)})
 	return err != nil || !e.Cgroups.Gone(group)
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -405,14 +406,22 @@ func (b *slowBackend) UpdateContainerResources(context.Context, *runtimeapi.Upda
 	return &runtimeapi.UpdateContainerResourcesResponse{}, nil
 }
 
-// TestRefusedUpdateIsTriedAgain keeps what a plugin wants of another container while the runtime refuses it.
+// TestRefusedUpdateIsTriedAgain keeps what a plugin wants of another container while the runtime refuses it, which is told, also
+// on a node without a cgroup file system. Scans leave the runtime alone for a minute.
 func TestRefusedUpdateIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, []plugin.Member{give(20_000)})
+		var events observe.Recorder
+		n := newNode(t, []plugin.Member{give(20_000)}, withObserver(&events))
 		n.runPod()
+		n.begin()
 		n.backend.refuses = errDown
 		n.must(n.second())
+		n.options.Scan(t.Context())
+		n.must(n.queue.Drain(t.Context()))
 		n.hasField("cpu_quota", "10-test", "20000", "50000", "50000")
+		if failed := observe.All[*observe.DeferredUpdateFailed](events.Take()); len(failed) != 1 || len(n.backend.updates) != 1 {
+			t.Errorf("%d failures are told, and %d updates are sent", len(failed), len(n.backend.updates))
+		}
 		n.backend.refuses = nil
 		time.Sleep(time.Minute)
 		n.options.Scan(t.Context())
