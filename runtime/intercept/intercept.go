@@ -63,7 +63,7 @@ type Options struct {
 	// Synchronized are those of the chain's plugins that are told of pods older
 	// than they are.
 	Synchronized []*Synchronized
-	// Generations are those of the plugins, by their ids: see ledger.Wish.
+	// Generations are those of the plugins, by their ids: see enforce.Wish.
 	Generations map[string]string
 	// Cut takes the chain's plugins out of what is under way; nil if nothing will.
 	Cut *Cut

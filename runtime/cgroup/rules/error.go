@@ -12,7 +12,7 @@ import (
 // Error says what failed on which file of which group, with which value. It
 // wraps Code, which is what a plugin is answered, and the cause.
 type Error struct {
-	Op    string    // check, read, write, hold, restore, stat
+	Op    string    // check, find, read, write, suspend or restore
 	Group string    // as the caller gave it; empty for a check
 	File  string    // the cgroup v2 name; empty for a whole group
 	Value string    // as the caller gave it; empty for a read
