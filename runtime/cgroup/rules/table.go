@@ -29,26 +29,6 @@ func (w Ways) String() string {
 	return [...]string{"", "cgroup_set", "unified", "cgroup_set, unified"}[w&both]
 }
 
-// Writers are those who write a file besides plugins.
-type Writers uint8
-
-// The writers.
-const (
-	Kubelet Writers = 1 << iota // of a pod's cgroup, and of the QoS tiers'
-	Runtime                     // of a container's cgroup, from the fields of CRI
-	Systemd                     // of its units, from their properties
-)
-
-// Names returns the names of the writers.
-func (w Writers) Names() (names []string) {
-	for i, name := range [...]string{"kubelet", "runtime", "systemd"} {
-		if w&(1<<i) != 0 {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // pageSize stands in a name for a size of huge pages, such as 2MB.
 const pageSize = "<size>"
 
@@ -59,7 +39,7 @@ type File struct {
 	Pod       Ways        // to write it for a pod
 	Container Ways        // to write it for a container
 	Fields    []abi.Field // of LinuxContainerResources: those that runtimes write to this file
-	Writers   Writers     // who else writes it
+	Writers   string      // who else writes it, for people
 	Same      string      // the file of which this one is another view; empty if there is none
 	Idle      bool        // while cpu.idle is 1, the kernel shows another value and refuses this one
 	Value     string      // the value's format, unit and range, for people
@@ -80,18 +60,18 @@ type File struct {
 // kubelet's next update, or the container's next start, would fail. With a cpu.max.burst or
 // cpu.idle of a pod, a resize of the pod may.
 var Files = []File{
-	{Name: "cpu.weight", Pod: both, Container: both, Fields: []abi.Field{abi.CPUShares}, Writers: Kubelet | Runtime | Systemd, Idle: true,
+	{Name: "cpu.weight", Pod: both, Container: both, Fields: []abi.Field{abi.CPUShares}, Writers: "kubelet, runtime, systemd", Idle: true,
 		Value: "1 to 10000", parse: integer(1, 10_000), Needs: "Linux 4.15", V1: cpuShares},
-	{Name: "cpu.weight.nice", Pod: both, Container: both, Fields: []abi.Field{abi.CPUShares}, Writers: Kubelet | Runtime | Systemd, Idle: true, Same: "cpu.weight",
+	{Name: "cpu.weight.nice", Pod: both, Container: both, Fields: []abi.Field{abi.CPUShares}, Writers: "kubelet, runtime, systemd", Idle: true, Same: "cpu.weight",
 		Value: "-20 to 19", parse: integer(-20, 19), Needs: "Linux 4.15"},
-	{Name: "cpu.max", Pod: Unified, Container: both, Fields: []abi.Field{abi.CPUQuota, abi.CPUPeriod}, Writers: Kubelet | Runtime | Systemd,
+	{Name: "cpu.max", Pod: Unified, Container: both, Fields: []abi.Field{abi.CPUQuota, abi.CPUPeriod}, Writers: "kubelet, runtime, systemd",
 		Value: "QUOTA or QUOTA PERIOD in µs; QUOTA is 1000 to 17592186044415, or max; PERIOD is 1000 to 1000000", parse: bandwidth, same: withPeriod,
 		Needs: "Linux 4.15 with CONFIG_CFS_BANDWIDTH", V1: cpuQuota},
 	{Name: CPUBurst, Pod: both, Container: both,
 		Value: "µs, 0 to 17592186044415, at most the quota", parse: integer(0, maxBandwidth), Needs: "Linux 5.14 with CONFIG_CFS_BANDWIDTH",
 		V1: renamed("cpu.cfs_burst_us", "Linux 5.14 with CONFIG_CFS_BANDWIDTH")},
 	// 1: runs only when nobody else wants the CPU
-	{Name: CPUIdle, Pod: both, Container: both, Writers: Systemd,
+	{Name: CPUIdle, Pod: both, Container: both, Writers: "systemd",
 		Value: "0 or 1", parse: integer(0, 1), Needs: "Linux 5.15", V1: renamed("cpu.idle", "Linux 5.15")},
 	{Name: "cpu.uclamp.min", Pod: both, Container: both, Value: percentText, parse: percent, same: clamped,
 		Needs: "Linux 5.4 with CONFIG_UCLAMP_TASK_GROUP", V1: renamed("cpu.uclamp.min", "Linux 5.4 with CONFIG_UCLAMP_TASK_GROUP")},
@@ -101,44 +81,44 @@ var Files = []File{
 	{Name: "cpu.bvt_warp_ns", Pod: both, Container: both,
 		Value: "-1 to 2", parse: integer(-1, 2), Needs: "the kernel of Anolis OS or Alibaba Cloud Linux", V1: renamed("cpu.bvt_warp_ns", "the kernel of Anolis OS or Alibaba Cloud Linux")},
 
-	{Name: "memory.min", Pod: both, Container: both, Writers: Kubelet | Runtime | Systemd, Value: bytesText, parse: bytesOrMax, same: inPages, Needs: "Linux 4.18"},
-	{Name: "memory.low", Pod: both, Container: both, Writers: Kubelet | Runtime | Systemd, Value: bytesText, parse: bytesOrMax, same: inPages, Needs: "Linux 4.5"},
-	{Name: "memory.high", Pod: both, Container: both, Writers: Kubelet | Runtime | Systemd, Value: bytesText, parse: bytesOrMax, same: inPages, Needs: "Linux 4.5"},
-	{Name: "memory.max", Pod: Unified, Container: both, Fields: []abi.Field{abi.MemoryLimit}, Writers: Kubelet | Runtime | Systemd,
+	{Name: "memory.min", Pod: both, Container: both, Writers: "kubelet, runtime, systemd", Value: bytesText, parse: bytesOrMax, same: inPages, Needs: "Linux 4.18"},
+	{Name: "memory.low", Pod: both, Container: both, Writers: "kubelet, runtime, systemd", Value: bytesText, parse: bytesOrMax, same: inPages, Needs: "Linux 4.5"},
+	{Name: "memory.high", Pod: both, Container: both, Writers: "kubelet, runtime, systemd", Value: bytesText, parse: bytesOrMax, same: inPages, Needs: "Linux 4.5"},
+	{Name: "memory.max", Pod: Unified, Container: both, Fields: []abi.Field{abi.MemoryLimit}, Writers: "kubelet, runtime, systemd",
 		Value: bytesText, parse: bytesOrMax, same: inPages, Needs: "Linux 4.5", V1: memoryLimit},
 	{Name: "memory.swap.high", Pod: both, Container: both, Value: bytesText, parse: bytesOrMax, same: inPages, Needs: "Linux 5.8 with CONFIG_SWAP"},
-	{Name: "memory.swap.max", Pod: Unified, Container: both, Fields: []abi.Field{abi.MemorySwap}, Writers: Runtime | Systemd,
+	{Name: "memory.swap.max", Pod: Unified, Container: both, Fields: []abi.Field{abi.MemorySwap}, Writers: "runtime, systemd",
 		Value: bytesText, parse: bytesOrMax, same: inPages, Needs: "Linux 4.5 with CONFIG_SWAP", V1: swapLimit},
-	{Name: "memory.zswap.max", Pod: both, Container: both, Writers: Systemd, Value: bytesText, parse: bytesOrMax, same: inPages, Needs: "Linux 5.19 with CONFIG_ZSWAP"},
-	{Name: "memory.oom.group", Pod: both, Container: both, Writers: Runtime | Systemd, Value: "0 or 1", parse: integer(0, 1), Needs: "Linux 4.19"},
+	{Name: "memory.zswap.max", Pod: both, Container: both, Writers: "systemd", Value: bytesText, parse: bytesOrMax, same: inPages, Needs: "Linux 5.19 with CONFIG_ZSWAP"},
+	{Name: "memory.oom.group", Pod: both, Container: both, Writers: "runtime, systemd", Value: "0 or 1", parse: integer(0, 1), Needs: "Linux 4.19"},
 
-	{Name: "io.weight", Pod: both, Container: both, Writers: Runtime | Systemd, Lines: true,
+	{Name: "io.weight", Pod: both, Container: both, Writers: "runtime, systemd", Lines: true,
 		Value: "default WEIGHT, MAJOR:MINOR WEIGHT or MAJOR:MINOR default; WEIGHT is 1 to 10000", parse: weight(10_000), same: weighed, unset: "default",
 		Needs: "Linux 5.4 with CONFIG_BLK_CGROUP_IOCOST", V1: blkioWeight},
-	{Name: "io.bfq.weight", Pod: both, Container: both, Writers: Runtime | Systemd, Lines: true,
+	{Name: "io.bfq.weight", Pod: both, Container: both, Writers: "runtime, systemd", Lines: true,
 		Value: "default WEIGHT, MAJOR:MINOR WEIGHT or MAJOR:MINOR default; WEIGHT is 1 to 1000", parse: weight(1_000), same: weighed, unset: "default",
 		Needs: "Linux 5.0 with CONFIG_BFQ_GROUP_IOSCHED", V1: bfqWeight},
-	{Name: "io.max", Pod: both, Container: both, Writers: Runtime | Systemd, Lines: true,
+	{Name: "io.max", Pod: both, Container: both, Writers: "runtime, systemd", Lines: true,
 		Value: "MAJOR:MINOR and any of rbps=, wbps= (bytes a second), riops=, wiops= (operations a second); each 1 or more, or max",
 		parse: keyed(device, one, ioKeys...), same: limited, unset: "rbps=max wbps=max riops=max wiops=max", Needs: "Linux 4.5 with CONFIG_BLK_DEV_THROTTLING", V1: throttle},
-	{Name: "io.latency", Pod: both, Container: both, Writers: Systemd, Lines: true, Value: "MAJOR:MINOR target=MICROSECONDS, or target=max",
+	{Name: "io.latency", Pod: both, Container: both, Writers: "systemd", Lines: true, Value: "MAJOR:MINOR target=MICROSECONDS, or target=max",
 		parse: keyed(device, target, "target"), same: limited, unset: "target=max", Needs: "Linux 4.19 with CONFIG_BLK_CGROUP_IOLATENCY"},
 	{Name: "io.prio.class", Pod: both, Container: both, Value: "no-change, promote-to-rt, restrict-to-be, idle or none-to-rt",
 		parse: words("no-change", "promote-to-rt", "restrict-to-be", "idle", "none-to-rt"), Needs: "Linux 5.14 with CONFIG_BLK_CGROUP_IOPRIO",
 		V1: renamed("blkio.prio.class", "Linux 5.14 with CONFIG_BLK_CGROUP_IOPRIO")},
 
-	{Name: "pids.max", Pod: both, Container: both, Writers: Kubelet | Runtime | Systemd, Value: "0 to 4194304, or max", parse: orMax(0, maxPIDs),
+	{Name: "pids.max", Pod: both, Container: both, Writers: "kubelet, runtime, systemd", Value: "0 to 4194304, or max", parse: orMax(0, maxPIDs),
 		Needs: "Linux 4.5", V1: renamed("pids.max", "Linux 4.3")},
-	{Name: "cpuset.cpus", Pod: Unified, Container: both, Fields: []abi.Field{abi.CpusetCpus}, Writers: Runtime | Systemd,
+	{Name: "cpuset.cpus", Pod: Unified, Container: both, Fields: []abi.Field{abi.CpusetCpus}, Writers: "runtime, systemd",
 		Value: "numbers and ranges such as 0-3,7", parse: list, same: sameNumbers, Needs: "Linux 5.0", V1: renamed("cpuset.cpus", "")},
-	{Name: "cpuset.mems", Pod: Unified, Container: both, Fields: []abi.Field{abi.CpusetMems}, Writers: Runtime | Systemd,
+	{Name: "cpuset.mems", Pod: Unified, Container: both, Fields: []abi.Field{abi.CpusetMems}, Writers: "runtime, systemd",
 		Value: "numbers and ranges such as 0-1", parse: list, same: sameNumbers, Needs: "Linux 5.0", V1: renamed("cpuset.mems", "")},
-	{Name: "hugetlb." + pageSize + ".max", Pod: Unified, Container: both, Fields: []abi.Field{abi.HugepageLimits}, Writers: Kubelet | Runtime,
+	{Name: "hugetlb." + pageSize + ".max", Pod: Unified, Container: both, Fields: []abi.Field{abi.HugepageLimits}, Writers: "kubelet, runtime",
 		Value: bytesText, parse: bytesOrMax, Needs: "Linux 5.6 with CONFIG_CGROUP_HUGETLB", V1: renamed("hugetlb."+pageSize+".limit_in_bytes", "CONFIG_CGROUP_HUGETLB")},
-	{Name: "hugetlb." + pageSize + ".rsvd.max", Pod: Unified, Container: both, Fields: []abi.Field{abi.HugepageLimits}, Writers: Runtime,
+	{Name: "hugetlb." + pageSize + ".rsvd.max", Pod: Unified, Container: both, Fields: []abi.Field{abi.HugepageLimits}, Writers: "runtime",
 		Value: bytesText, parse: bytesOrMax, Needs: "Linux 5.7 with CONFIG_CGROUP_HUGETLB",
 		V1: renamed("hugetlb."+pageSize+".rsvd.limit_in_bytes", "Linux 5.7 with CONFIG_CGROUP_HUGETLB")},
-	{Name: "rdma.max", Pod: both, Container: both, Writers: Runtime, Lines: true,
+	{Name: "rdma.max", Pod: both, Container: both, Writers: "runtime", Lines: true,
 		Value: "DEVICE and any of hca_handle=, hca_object=; each 0 to 2147483647, or max", parse: keyed(name, handles, "hca_handle", "hca_object"), same: limited, unset: "hca_handle=max hca_object=max",
 		Needs: "Linux 4.11 with CONFIG_CGROUP_RDMA", V1: renamed("rdma.max", "Linux 4.11 with CONFIG_CGROUP_RDMA")},
 	{Name: "misc.max", Pod: both, Container: both, Lines: true, Value: "RESOURCE NUMBER or RESOURCE max", parse: pair(name, bytesOrMax), unset: "max",
