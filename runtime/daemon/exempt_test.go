@@ -50,6 +50,7 @@ func TestExemptNamespace(t *testing.T) {
 			n.put("20-bad.json", `{`+guest.policy+`}`)
 			n.start(daemon.Run)
 			n.awaitActive("10-quota", "20-bad")
+			n.awaitSocket()
 			const pods = 4 // its breaker opens meanwhile, if it fails
 			for i := range pods {
 				n.refusesOnly(podName(i), "plugin 20-bad: PreRunPodSandbox")
