@@ -8,7 +8,7 @@ import (
 )
 
 // forgetAfter is how long the record of a pod is kept that is not known to exist: it may be
-// objectOf to be made.
+// about to be made.
 const forgetAfter = 10 * time.Minute
 
 // Retain drops the records of objects that are gone: those for which live is false. A pod that
