@@ -124,32 +124,33 @@ const (
 
 // Fields of LinuxContainerResources, relative to Overhead or Resources:
 // PodQuota is Resources+CPUQuota, its overhead's is Overhead+CPUQuota.
+// The SDKs' getters and setters of numbers and texts are generated with these comments.
 const (
-	CPUPeriod      Field = 0 // µs
-	CPUQuota       Field = 1 // µs per period; -1 is unlimited
-	CPUShares      Field = 2
-	MemoryLimit    Field = 3 // bytes
-	OOMScoreAdj    Field = 4
-	CpusetCpus     Field = 5 // list format, "0-3,7"
-	CpusetMems     Field = 6
+	CPUPeriod      Field = 0 // the CFS period in microseconds, 1000–1000000
+	CPUQuota       Field = 1 // the CFS quota in microseconds per period, -1 for no limit
+	CPUShares      Field = 2 // the relative weight, 2–262144, whatever the cgroup version
+	MemoryLimit    Field = 3 // the memory limit in bytes
+	OOMScoreAdj    Field = 4 // the adjustment of the OOM killer's score, -1000–1000
+	CpusetCpus     Field = 5 // the CPUs that may be used, such as "0-3,7"
+	CpusetMems     Field = 6 // the memory nodes that may be used, such as "0-1"
 	HugepageLimits Field = 7 // page size ("2MB") to bytes in decimal
 	Unified        Field = 8 // cgroup v2 file to value
-	MemorySwap     Field = 9 // bytes, memory plus swap
+	MemorySwap     Field = 9 // the limit of memory plus swap in bytes
 
 	Overhead  Field = 32
 	Resources Field = 64
 )
 
-// Fields of the node.
+// Fields of the node. The SDKs' getters are generated with these comments.
 const (
-	NodeCgroupVersion   Field = 1 // 1 or 2
-	NodeRuntimeName     Field = 2
-	NodeRuntimeVersion  Field = 3
-	NodeCgroupDriver    Field = 4 // systemd or cgroupfs; of length 0 where the runtime does not say
-	NodeCPUs            Field = 5 // online
-	NodeMemory          Field = 6
-	NodeKernel          Field = 7 // release, as uname -r has it
-	NodeRuntimeHandlers Field = 8
+	NodeCgroupVersion   Field = 1 // the version of the node's cgroup hierarchy, 1 or 2
+	NodeRuntimeName     Field = 2 // the name of the container runtime behind the proxy, such as "containerd"
+	NodeRuntimeVersion  Field = 3 // the version of the container runtime behind the proxy
+	NodeCgroupDriver    Field = 4 // "systemd" or "cgroupfs", "" where the runtime does not say
+	NodeCPUs            Field = 5 // how many CPUs of the node are online
+	NodeMemory          Field = 6 // the node's memory in bytes
+	NodeKernel          Field = 7 // the release of the node's kernel, as uname -r has it
+	NodeRuntimeHandlers Field = 8 // the handlers that the container runtime has
 )
 
 // FieldInfo is a row of the table of fields.

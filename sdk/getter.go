@@ -140,3 +140,99 @@ func (c Container) Seccomp() string { return readText("Seccomp", c.object(), abi
 
 // Apparmor returns the AppArmor profile: runtime/default, unconfined or localhost/NAME, "" if nobody says.
 func (c Container) Apparmor() string { return readText("Apparmor", c.object(), abi.ContainerApparmor) }
+
+// CgroupVersion returns the version of the node's cgroup hierarchy, 1 or 2.
+func (NodeObject) CgroupVersion() int64 {
+	return readInt64("CgroupVersion", abi.Node, abi.NodeCgroupVersion)
+}
+
+// RuntimeName returns the name of the container runtime behind the proxy, such as "containerd".
+func (NodeObject) RuntimeName() string { return readText("RuntimeName", abi.Node, abi.NodeRuntimeName) }
+
+// RuntimeVersion returns the version of the container runtime behind the proxy.
+func (NodeObject) RuntimeVersion() string {
+	return readText("RuntimeVersion", abi.Node, abi.NodeRuntimeVersion)
+}
+
+// CgroupDriver returns "systemd" or "cgroupfs", "" where the runtime does not say.
+func (NodeObject) CgroupDriver() string {
+	return readText("CgroupDriver", abi.Node, abi.NodeCgroupDriver)
+}
+
+// CPUs returns how many CPUs of the node are online.
+func (NodeObject) CPUs() int64 { return readInt64("CPUs", abi.Node, abi.NodeCPUs) }
+
+// Memory returns the node's memory in bytes.
+func (NodeObject) Memory() int64 { return readInt64("Memory", abi.Node, abi.NodeMemory) }
+
+// Kernel returns the release of the node's kernel, as uname -r has it.
+func (NodeObject) Kernel() string { return readText("Kernel", abi.Node, abi.NodeKernel) }
+
+// RuntimeHandlers returns the handlers that the container runtime has.
+func (NodeObject) RuntimeHandlers() []string {
+	return readList("RuntimeHandlers", abi.Node, abi.NodeRuntimeHandlers)
+}
+
+// CPUPeriod returns the CFS period in microseconds, 1000–1000000.
+func (r Resources) CPUPeriod() int64 { return r.number("CPUPeriod", abi.CPUPeriod) }
+
+// CPUQuota returns the CFS quota in microseconds per period, -1 for no limit.
+func (r Resources) CPUQuota() int64 { return r.number("CPUQuota", abi.CPUQuota) }
+
+// CPUShares returns the relative weight, 2–262144, whatever the cgroup version.
+func (r Resources) CPUShares() int64 { return r.number("CPUShares", abi.CPUShares) }
+
+// MemoryLimit returns the memory limit in bytes.
+func (r Resources) MemoryLimit() int64 { return r.number("MemoryLimit", abi.MemoryLimit) }
+
+// OOMScoreAdj returns the adjustment of the OOM killer's score, -1000–1000.
+func (r Resources) OOMScoreAdj() int64 { return r.number("OOMScoreAdj", abi.OOMScoreAdj) }
+
+// CpusetCPUs returns the CPUs that may be used, such as "0-3,7".
+func (r Resources) CpusetCPUs() string { return r.text("CpusetCPUs", abi.CpusetCpus) }
+
+// CpusetMems returns the memory nodes that may be used, such as "0-1".
+func (r Resources) CpusetMems() string { return r.text("CpusetMems", abi.CpusetMems) }
+
+// MemorySwap returns the limit of memory plus swap in bytes.
+func (r Resources) MemorySwap() int64 { return r.number("MemorySwap", abi.MemorySwap) }
+
+// SetCPUPeriod sets the CFS period in microseconds, 1000–1000000.
+func (r MutableResources) SetCPUPeriod(us int64) error {
+	return r.setNumber("SetCPUPeriod", abi.CPUPeriod, us)
+}
+
+// SetCPUQuota sets the CFS quota in microseconds per period, -1 for no limit.
+func (r MutableResources) SetCPUQuota(us int64) error {
+	return r.setNumber("SetCPUQuota", abi.CPUQuota, us)
+}
+
+// SetCPUShares sets the relative weight, 2–262144, whatever the cgroup version.
+func (r MutableResources) SetCPUShares(shares int64) error {
+	return r.setNumber("SetCPUShares", abi.CPUShares, shares)
+}
+
+// SetMemoryLimit sets the memory limit in bytes.
+func (r MutableResources) SetMemoryLimit(bytes int64) error {
+	return r.setNumber("SetMemoryLimit", abi.MemoryLimit, bytes)
+}
+
+// SetOOMScoreAdj sets the adjustment of the OOM killer's score, -1000–1000.
+func (r MutableResources) SetOOMScoreAdj(score int64) error {
+	return r.setNumber("SetOOMScoreAdj", abi.OOMScoreAdj, score)
+}
+
+// SetCpusetCPUs sets the CPUs that may be used, such as "0-3,7".
+func (r MutableResources) SetCpusetCPUs(list string) error {
+	return r.setText("SetCpusetCPUs", abi.CpusetCpus, list)
+}
+
+// SetCpusetMems sets the memory nodes that may be used, such as "0-1".
+func (r MutableResources) SetCpusetMems(list string) error {
+	return r.setText("SetCpusetMems", abi.CpusetMems, list)
+}
+
+// SetMemorySwap sets the limit of memory plus swap in bytes.
+func (r MutableResources) SetMemorySwap(bytes int64) error {
+	return r.setNumber("SetMemorySwap", abi.MemorySwap, bytes)
+}

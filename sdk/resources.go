@@ -27,30 +27,6 @@ func (r Resources) Reported() bool {
 	return Errno(hostGetI64(r.object, r.base+abi.OOMScoreAdj, unsafe.Pointer(&number))) != ErrUnsupported
 }
 
-// CPUPeriod returns the CFS period in microseconds.
-func (r Resources) CPUPeriod() int64 { return r.number("CPUPeriod", abi.CPUPeriod) }
-
-// CPUQuota returns the CFS quota in microseconds per period, -1 for no limit.
-func (r Resources) CPUQuota() int64 { return r.number("CPUQuota", abi.CPUQuota) }
-
-// CPUShares returns the relative weight, 2–262144, whatever the cgroup version.
-func (r Resources) CPUShares() int64 { return r.number("CPUShares", abi.CPUShares) }
-
-// MemoryLimit returns the memory limit in bytes.
-func (r Resources) MemoryLimit() int64 { return r.number("MemoryLimit", abi.MemoryLimit) }
-
-// MemorySwap returns the limit of memory plus swap in bytes.
-func (r Resources) MemorySwap() int64 { return r.number("MemorySwap", abi.MemorySwap) }
-
-// OOMScoreAdj returns the adjustment of the OOM killer's score, -1000–1000.
-func (r Resources) OOMScoreAdj() int64 { return r.number("OOMScoreAdj", abi.OOMScoreAdj) }
-
-// CpusetCPUs returns the CPUs that may be used, such as "0-3,7".
-func (r Resources) CpusetCPUs() string { return r.text("CpusetCPUs", abi.CpusetCpus) }
-
-// CpusetMems returns the memory nodes that may be used, such as "0-1".
-func (r Resources) CpusetMems() string { return r.text("CpusetMems", abi.CpusetMems) }
-
 // HugepageLimit returns the limit in bytes for a page size such as "2MB", in
 // decimal, and whether there is one.
 func (r Resources) HugepageLimit(pageSize string) (string, bool) {
@@ -78,46 +54,6 @@ func (r Resources) Unifieds() Entries {
 // go on to say what the plugins before this one left. It needs [CapResources], and
 // the unified map [CapUnified].
 type MutableResources struct{ Resources }
-
-// SetCPUPeriod sets the CFS period in microseconds, 1000–1000000.
-func (r MutableResources) SetCPUPeriod(us int64) error {
-	return r.setNumber("SetCPUPeriod", abi.CPUPeriod, us)
-}
-
-// SetCPUQuota sets the CFS quota in microseconds per period, -1 for no limit.
-func (r MutableResources) SetCPUQuota(us int64) error {
-	return r.setNumber("SetCPUQuota", abi.CPUQuota, us)
-}
-
-// SetCPUShares sets the relative weight, 2–262144, whatever the cgroup version.
-func (r MutableResources) SetCPUShares(shares int64) error {
-	return r.setNumber("SetCPUShares", abi.CPUShares, shares)
-}
-
-// SetMemoryLimit sets the memory limit in bytes.
-func (r MutableResources) SetMemoryLimit(bytes int64) error {
-	return r.setNumber("SetMemoryLimit", abi.MemoryLimit, bytes)
-}
-
-// SetMemorySwap sets the limit of memory plus swap in bytes.
-func (r MutableResources) SetMemorySwap(bytes int64) error {
-	return r.setNumber("SetMemorySwap", abi.MemorySwap, bytes)
-}
-
-// SetOOMScoreAdj sets the adjustment of the OOM killer's score, -1000–1000.
-func (r MutableResources) SetOOMScoreAdj(score int64) error {
-	return r.setNumber("SetOOMScoreAdj", abi.OOMScoreAdj, score)
-}
-
-// SetCpusetCPUs sets the CPUs that may be used, such as "0-3,7".
-func (r MutableResources) SetCpusetCPUs(list string) error {
-	return r.setText("SetCpusetCPUs", abi.CpusetCpus, list)
-}
-
-// SetCpusetMems sets the memory nodes that may be used, such as "0-1".
-func (r MutableResources) SetCpusetMems(list string) error {
-	return r.setText("SetCpusetMems", abi.CpusetMems, list)
-}
 
 // SetHugepageLimit sets the limit in bytes, in decimal, for a page size such as "2MB".
 func (r MutableResources) SetHugepageLimit(pageSize, bytes string) error {

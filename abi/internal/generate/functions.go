@@ -14,7 +14,7 @@ import (
 // functions are those that the templates call besides the methods of the tables.
 var functions = template.FuncMap{
 	"arguments": arguments, "cell": cell, "pick": pick,
-	"camel": camel, "shout": shout, "variant": func(name string) string { return title(name) },
+	"camel": camel, "snake": snake, "shout": shout, "variant": func(name string) string { return title(name) },
 	"dashes":  func(text any) string { return strings.ReplaceAll(fmt.Sprint(text), " ", "-") },
 	"upper":   strings.ToUpper,
 	"join":    strings.Join,

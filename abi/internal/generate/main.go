@@ -1,6 +1,6 @@
 // Command generate writes what follows from the tables of package abi: the tables
 // and signatures in the pages of the specification, the constants and declarations of sdk/c/wasmproxy.h,
-// sdk/rust/src/abi.rs, the Go SDK's imports, getters of both SDKs, the table of cgroup files in
+// sdk/rust/src/abi.rs, the Go SDK's imports, getters and setters of both SDKs, the table of cgroup files in
 // the README of each SDK, and wp1.json, which has all tables for generators of other languages. Run it with make generate.
 // Each file but that has a template of its name beside this source.
 //

@@ -1,7 +1,7 @@
 // Code generated from package abi by abi/internal/generate. DO NOT EDIT.
 
-use crate::abi::field;
-use crate::{Container, Pod, read};
+use crate::abi::{field, object};
+use crate::{Container, Node, Pod, Resources, ResourcesMut, Result, read};
 
 impl Pod {
     /// The id of the pod's sandbox, "" before it is created.
@@ -189,5 +189,131 @@ impl Container {
     /// The AppArmor profile: runtime/default, unconfined or localhost/NAME, "" if nobody says.
     pub fn apparmor(&self) -> String {
         read::text("apparmor", self.0, field::CONTAINER_APPARMOR)
+    }
+}
+
+impl Node {
+    /// The version of the node's cgroup hierarchy, 1 or 2.
+    pub fn cgroup_version(&self) -> i64 {
+        read::number("cgroup_version", object::NODE, field::NODE_CGROUP_VERSION)
+    }
+
+    /// The name of the container runtime behind the proxy, such as "containerd".
+    pub fn runtime_name(&self) -> String {
+        read::text("runtime_name", object::NODE, field::NODE_RUNTIME_NAME)
+    }
+
+    /// The version of the container runtime behind the proxy.
+    pub fn runtime_version(&self) -> String {
+        read::text("runtime_version", object::NODE, field::NODE_RUNTIME_VERSION)
+    }
+
+    /// "systemd" or "cgroupfs", "" where the runtime does not say.
+    pub fn cgroup_driver(&self) -> String {
+        read::text("cgroup_driver", object::NODE, field::NODE_CGROUP_DRIVER)
+    }
+
+    /// How many CPUs of the node are online.
+    pub fn cpus(&self) -> i64 {
+        read::number("cpus", object::NODE, field::NODE_CPUS)
+    }
+
+    /// The node's memory in bytes.
+    pub fn memory(&self) -> i64 {
+        read::number("memory", object::NODE, field::NODE_MEMORY)
+    }
+
+    /// The release of the node's kernel, as uname -r has it.
+    pub fn kernel(&self) -> String {
+        read::text("kernel", object::NODE, field::NODE_KERNEL)
+    }
+
+    /// The handlers that the container runtime has.
+    pub fn runtime_handlers(&self) -> Vec<String> {
+        read::texts("runtime_handlers", object::NODE, field::NODE_RUNTIME_HANDLERS)
+    }
+}
+
+impl Resources {
+    /// The CFS period in microseconds, 1000–1000000.
+    pub fn cpu_period(&self) -> i64 {
+        self.number("cpu_period", field::CPU_PERIOD)
+    }
+
+    /// The CFS quota in microseconds per period, -1 for no limit.
+    pub fn cpu_quota(&self) -> i64 {
+        self.number("cpu_quota", field::CPU_QUOTA)
+    }
+
+    /// The relative weight, 2–262144, whatever the cgroup version.
+    pub fn cpu_shares(&self) -> i64 {
+        self.number("cpu_shares", field::CPU_SHARES)
+    }
+
+    /// The memory limit in bytes.
+    pub fn memory_limit(&self) -> i64 {
+        self.number("memory_limit", field::MEMORY_LIMIT_IN_BYTES)
+    }
+
+    /// The adjustment of the OOM killer's score, -1000–1000.
+    pub fn oom_score_adj(&self) -> i64 {
+        self.number("oom_score_adj", field::OOM_SCORE_ADJ)
+    }
+
+    /// The CPUs that may be used, such as "0-3,7".
+    pub fn cpuset_cpus(&self) -> String {
+        self.text("cpuset_cpus", field::CPUSET_CPUS)
+    }
+
+    /// The memory nodes that may be used, such as "0-1".
+    pub fn cpuset_mems(&self) -> String {
+        self.text("cpuset_mems", field::CPUSET_MEMS)
+    }
+
+    /// The limit of memory plus swap in bytes.
+    pub fn memory_swap(&self) -> i64 {
+        self.number("memory_swap", field::MEMORY_SWAP_LIMIT_IN_BYTES)
+    }
+}
+
+impl ResourcesMut {
+    /// Sets the CFS period in microseconds, 1000–1000000.
+    pub fn set_cpu_period(&self, us: i64) -> Result {
+        self.set_number("set_cpu_period", field::CPU_PERIOD, us)
+    }
+
+    /// Sets the CFS quota in microseconds per period, -1 for no limit.
+    pub fn set_cpu_quota(&self, us: i64) -> Result {
+        self.set_number("set_cpu_quota", field::CPU_QUOTA, us)
+    }
+
+    /// Sets the relative weight, 2–262144, whatever the cgroup version.
+    pub fn set_cpu_shares(&self, shares: i64) -> Result {
+        self.set_number("set_cpu_shares", field::CPU_SHARES, shares)
+    }
+
+    /// Sets the memory limit in bytes.
+    pub fn set_memory_limit(&self, bytes: i64) -> Result {
+        self.set_number("set_memory_limit", field::MEMORY_LIMIT_IN_BYTES, bytes)
+    }
+
+    /// Sets the adjustment of the OOM killer's score, -1000–1000.
+    pub fn set_oom_score_adj(&self, score: i64) -> Result {
+        self.set_number("set_oom_score_adj", field::OOM_SCORE_ADJ, score)
+    }
+
+    /// Sets the CPUs that may be used, such as "0-3,7".
+    pub fn set_cpuset_cpus(&self, list: &str) -> Result {
+        self.set_text("set_cpuset_cpus", field::CPUSET_CPUS, list)
+    }
+
+    /// Sets the memory nodes that may be used, such as "0-1".
+    pub fn set_cpuset_mems(&self, list: &str) -> Result {
+        self.set_text("set_cpuset_mems", field::CPUSET_MEMS, list)
+    }
+
+    /// Sets the limit of memory plus swap in bytes.
+    pub fn set_memory_swap(&self, bytes: i64) -> Result {
+        self.set_number("set_memory_swap", field::MEMORY_SWAP_LIMIT_IN_BYTES, bytes)
     }
 }

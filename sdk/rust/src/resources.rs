@@ -11,8 +11,12 @@ pub struct Resources {
 }
 
 impl Resources {
-    fn number(&self, op: &str, f: i32) -> i64 {
+    pub(crate) fn number(&self, op: &str, f: i32) -> i64 {
         read::number(op, self.object, self.base + f)
+    }
+
+    pub(crate) fn text(&self, op: &str, f: i32) -> String {
+        read::text(op, self.object, self.base + f)
     }
 
     /// Reports whether the host knows all of the resources. cri-dockerd does not report them of
@@ -20,46 +24,6 @@ impl Resources {
     /// kernel shows, and a handler that reads another one, such as `oom_score_adj`, fails.
     pub fn reported(&self) -> bool {
         host::get_i64(self.object, self.base + field::OOM_SCORE_ADJ) != Err(Errno::Unsupported as i32)
-    }
-
-    /// The CFS period in microseconds.
-    pub fn cpu_period(&self) -> i64 {
-        self.number("cpu_period", field::CPU_PERIOD)
-    }
-
-    /// The CFS quota in microseconds per period, -1 for no limit.
-    pub fn cpu_quota(&self) -> i64 {
-        self.number("cpu_quota", field::CPU_QUOTA)
-    }
-
-    /// The relative weight, 2 to 262144, whatever the cgroup version.
-    pub fn cpu_shares(&self) -> i64 {
-        self.number("cpu_shares", field::CPU_SHARES)
-    }
-
-    /// The memory limit in bytes.
-    pub fn memory_limit(&self) -> i64 {
-        self.number("memory_limit", field::MEMORY_LIMIT_IN_BYTES)
-    }
-
-    /// The limit of memory plus swap in bytes.
-    pub fn memory_swap(&self) -> i64 {
-        self.number("memory_swap", field::MEMORY_SWAP_LIMIT_IN_BYTES)
-    }
-
-    /// The adjustment of the OOM killer's score, -1000 to 1000.
-    pub fn oom_score_adj(&self) -> i64 {
-        self.number("oom_score_adj", field::OOM_SCORE_ADJ)
-    }
-
-    /// The CPUs that may be used, such as `0-3,7`.
-    pub fn cpuset_cpus(&self) -> String {
-        read::text("cpuset_cpus", self.object, self.base + field::CPUSET_CPUS)
-    }
-
-    /// The memory nodes that may be used, such as `0-1`.
-    pub fn cpuset_mems(&self) -> String {
-        read::text("cpuset_mems", self.object, self.base + field::CPUSET_MEMS)
     }
 
     /// The limit in bytes for a page size such as `2MB`, in decimal.
@@ -98,52 +62,12 @@ impl Deref for ResourcesMut {
 }
 
 impl ResourcesMut {
-    fn set_number(&self, op: &str, f: i32, value: i64) -> Result {
+    pub(crate) fn set_number(&self, op: &str, f: i32, value: i64) -> Result {
         write::number(op, self.object, self.base + f, value)
     }
 
-    fn set_text(&self, op: &str, f: i32, value: &str) -> Result {
+    pub(crate) fn set_text(&self, op: &str, f: i32, value: &str) -> Result {
         write::text(op, self.object, self.base + f, value)
-    }
-
-    /// Sets the CFS period, 1000 to 1000000 microseconds.
-    pub fn set_cpu_period(&self, microseconds: i64) -> Result {
-        self.set_number("set_cpu_period", field::CPU_PERIOD, microseconds)
-    }
-
-    /// Sets the CFS quota in microseconds per period, 1000 or more, or -1 for no limit.
-    pub fn set_cpu_quota(&self, microseconds: i64) -> Result {
-        self.set_number("set_cpu_quota", field::CPU_QUOTA, microseconds)
-    }
-
-    /// Sets the relative weight, 2 to 262144, whatever the cgroup version.
-    pub fn set_cpu_shares(&self, shares: i64) -> Result {
-        self.set_number("set_cpu_shares", field::CPU_SHARES, shares)
-    }
-
-    /// Sets the memory limit in bytes.
-    pub fn set_memory_limit(&self, bytes: i64) -> Result {
-        self.set_number("set_memory_limit", field::MEMORY_LIMIT_IN_BYTES, bytes)
-    }
-
-    /// Sets the limit of memory plus swap in bytes.
-    pub fn set_memory_swap(&self, bytes: i64) -> Result {
-        self.set_number("set_memory_swap", field::MEMORY_SWAP_LIMIT_IN_BYTES, bytes)
-    }
-
-    /// Sets the adjustment of the OOM killer's score, -1000 to 1000.
-    pub fn set_oom_score_adj(&self, adjustment: i64) -> Result {
-        self.set_number("set_oom_score_adj", field::OOM_SCORE_ADJ, adjustment)
-    }
-
-    /// Sets the CPUs that may be used, such as `0-3,7`.
-    pub fn set_cpuset_cpus(&self, cpus: &str) -> Result {
-        self.set_text("set_cpuset_cpus", field::CPUSET_CPUS, cpus)
-    }
-
-    /// Sets the memory nodes that may be used, such as `0-1`.
-    pub fn set_cpuset_mems(&self, nodes: &str) -> Result {
-        self.set_text("set_cpuset_mems", field::CPUSET_MEMS, nodes)
     }
 
     /// Sets the limit in bytes for a page size such as `2MB`, in decimal.
