@@ -12,42 +12,36 @@ import (
 // kilobytes.
 const maxBody = 8 << 20
 
-// A member is one name and value of a JSON object, as offsets in its text.
+// A member is one name and value of a JSON object.
 type member struct {
-	name       string
-	begin      int // of the name's text
-	start, end int // of the value's text
+	name  string
+	value json.RawMessage
 }
 
-// membersOf returns the members of the JSON object that a text begins with, and the offset of
-// its closing brace.
-func membersOf(text []byte) (all []member, closing int, err error) {
+// membersOf returns the members of the JSON object that a text begins with, and what comes after the object.
+func membersOf(text []byte) (all []member, rest []byte, err error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	if token, err := dec.Token(); err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	} else if token != json.Delim('{') {
-		return nil, 0, fmt.Errorf("the JSON begins with %v and is not an object", token)
+		return nil, nil, fmt.Errorf("the JSON begins with %v and is not an object", token)
 	}
 	for dec.More() {
-		m := member{begin: int(dec.InputOffset())}
-		m.begin += bytes.IndexByte(text[m.begin:], '"')
 		name, err := dec.Token()
 		if err != nil {
-			return nil, 0, err
+			return nil, nil, err
 		}
+		var m member
 		m.name, _ = name.(string)
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return nil, 0, err
+		if err := dec.Decode(&m.value); err != nil {
+			return nil, nil, err
 		}
-		m.end = int(dec.InputOffset())
-		m.start = m.end - len(value)
 		all = append(all, m)
 	}
 	if _, err := dec.Token(); err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
-	return all, int(dec.InputOffset()) - 1, nil
+	return all, text[dec.InputOffset():], nil
 }
 
 // elementsOf returns the texts of the elements of a JSON array; none of another value.
@@ -61,28 +55,46 @@ func elementsOf(text []byte) (all []json.RawMessage) {
 // An edit changes a JSON object that Docker decodes into a struct: a name there is any that
 // differs from it by case only, and of several the last one counts.
 type edit struct {
-	text []byte
-	err  error // the first one
+	body    []byte // as it came
+	members []member
+	rest    []byte // of the body, after the object
+	changed bool
+	err     error // the first one
 }
 
-// splice puts value where text[start:end] is.
-func (e *edit) splice(start, end int, value []byte) {
-	e.text = slices.Concat(e.text[:start], value, e.text[end:])
+func newEdit(body []byte) edit {
+	members, rest, err := membersOf(body)
+	return edit{body: body, members: members, rest: rest, err: err}
+}
+
+// text returns the body with the changes. Without any it is as it came.
+func (e *edit) text() json.RawMessage {
+	if !e.changed {
+		return e.body
+	}
+	text := []byte("{")
+	for i, m := range e.members {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		name, _ := textOf(m.name) // which cannot fail
+		text = append(append(text, name...), ':')
+		text = append(text, m.value...)
+	}
+	return append(append(text, '}'), e.rest...)
 }
 
 // value returns the text of a field's value that counts, nil if there is none.
-func (e *edit) value(name string) []byte {
-	all, _, err := membersOf(e.text)
-	e.fail(err)
-	for _, m := range slices.Backward(all) {
+func (e *edit) value(name string) json.RawMessage {
+	for _, m := range slices.Backward(e.members) {
 		if strings.EqualFold(m.name, name) {
-			return e.text[m.start:m.end]
+			return m.value
 		}
 	}
 	return nil
 }
 
-// set gives a field a value. All others keep their text and order.
+// set gives a field a value. All others keep their order, and how they are written but for white space.
 func (e *edit) set(name string, value any) { e.put(name, strings.EqualFold, value) }
 
 // setEntry sets an entry of an object that Docker decodes into a map: its keys are exact.
@@ -93,42 +105,18 @@ func (e *edit) setEntry(key, value string) {
 func (e *edit) put(name string, same func(a, b string) bool, value any) {
 	text, err := textOf(value)
 	e.fail(err)
-	all, closing, err := membersOf(e.text)
-	e.fail(err)
-	if e.err != nil {
-		return
-	}
-	for _, m := range slices.Backward(all) {
+	e.changed = true
+	for i, m := range slices.Backward(e.members) {
 		if same(m.name, name) {
-			e.splice(m.start, m.end, text)
+			e.members[i].value = text
 			return
 		}
 	}
-	key, err := textOf(name)
-	e.fail(err)
-	added := slices.Concat(key, []byte(":"), text)
-	if len(all) > 0 {
-		closing = all[len(all)-1].end
-		added = append([]byte(","), added...)
-	}
-	e.splice(closing, closing, added)
+	e.members = append(e.members, member{name, text})
 }
 
-// textOf encodes a value. Texts stay as they are.
+// textOf encodes a value. A text in it has the same numbers and strings, spelled as they are.
 func textOf(value any) ([]byte, error) {
-	switch v := value.(type) {
-	case json.RawMessage:
-		return v, nil
-	case []json.RawMessage:
-		text := []byte("[")
-		for i, e := range v {
-			if i > 0 {
-				text = append(text, ',')
-			}
-			text = append(text, e...)
-		}
-		return append(text, ']'), nil
-	}
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
@@ -138,47 +126,31 @@ func textOf(value any) ([]byte, error) {
 
 // within edits the object that a field has. It is made if f puts something into it.
 func (e *edit) within(name string, f func(*edit)) {
-	inner := edit{text: e.value(name)}
-	if len(inner.text) == 0 || inner.text[0] != '{' {
-		inner.text = []byte("{}")
+	value := e.value(name)
+	if len(value) == 0 || value[0] != '{' {
+		value = []byte("{}")
 	}
-	before := inner.text
+	inner := newEdit(value)
 	f(&inner)
-	e.fail(inner.err)
-	if !bytes.Equal(before, inner.text) {
-		e.set(name, json.RawMessage(inner.text))
+	if inner.changed {
+		e.set(name, inner.text())
 	}
+	e.fail(inner.err)
 }
 
 // deleteEntry deletes all entries of a key from each object of a field that Docker decodes into
 // one map.
 func (e *edit) deleteEntry(field, key string) {
-	all, _, err := membersOf(e.text)
-	e.fail(err)
-	for _, m := range slices.Backward(all) {
-		if !strings.EqualFold(m.name, field) || e.text[m.start] != '{' {
+	for i, m := range e.members {
+		if !strings.EqualFold(m.name, field) || m.value[0] != '{' {
 			continue
 		}
-		e.splice(m.start, m.end, e.without(e.text[m.start:m.end], key))
+		object := newEdit(m.value)
+		object.members = slices.DeleteFunc(object.members, func(m member) bool { return m.name == key })
+		object.changed, e.changed = true, true
+		e.members[i].value = object.text()
+		e.fail(object.err)
 	}
-}
-
-// without returns an object's text without the entries of a key.
-func (e *edit) without(object []byte, key string) []byte {
-	all, _, err := membersOf(object)
-	e.fail(err)
-	i := slices.IndexFunc(all, func(m member) bool { return m.name == key })
-	if i < 0 {
-		return object
-	}
-	begin, end := all[i].begin, all[i].end
-	switch {
-	case i > 0:
-		begin = all[i-1].end // with the comma before
-	case len(all) > 1:
-		end = all[1].begin
-	}
-	return e.without(slices.Concat(object[:begin], object[end:]), key)
 }
 
 func (e *edit) fail(err error) {

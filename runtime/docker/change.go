@@ -20,7 +20,7 @@ type changes struct {
 	cpus func() int64 // asks how many CPUs the node has, 0 if that is not known; for an update
 }
 
-func newChanges(body []byte) *changes { return &changes{edit: edit{text: body}} }
+func newChanges(body []byte) *changes { return &changes{edit: newEdit(body)} }
 
 // pod edits the body of ContainerCreate for a sandbox.
 func (c *changes) pod(of *container, k kind, was, is *runtimeapi.RunPodSandboxRequest) {
@@ -119,7 +119,7 @@ func (c *changes) parent(of *container, was, is *runtimeapi.PodSandboxConfig) {
 // environment keeps the text of variables that are as they were. Lines without a value come first, since
 // Docker then removes a variable of the image, and not a plugin's.
 func (c *changes) environment(of *container, was, is []*runtimeapi.KeyValue) {
-	var bare, texts []json.RawMessage
+	bare, texts := []json.RawMessage{}, []json.RawMessage{}
 	for i, text := range elementsOf(c.value("Env")) {
 		if strings.Contains(of.Env[i], "=") {
 			texts = append(texts, text)

@@ -73,7 +73,7 @@ func TestHandlerOfAPod(t *testing.T) {
 	for handler, want := range map[string]string{"nvidia": "nvidia", "kata": "kata", "docker": "", "": ""} {
 		e := newChanges([]byte(`{"HostConfig":{"Runtime":"nvidia"}}`))
 		e.pod(of, standalone, was, &runtimeapi.RunPodSandboxRequest{RuntimeHandler: handler})
-		if got := string(e.text); e.err != nil || got != `{"HostConfig":{"Runtime":"`+want+`"}}` {
+		if got := string(e.text()); e.err != nil || got != `{"HostConfig":{"Runtime":"`+want+`"}}` {
 			t.Errorf("the handler %q makes %s, %v", handler, got, e.err)
 		}
 	}
@@ -99,7 +99,7 @@ func TestBindThatIsChanged(t *testing.T) {
 		for i, want := range want {
 			e := newChanges(body)
 			e.within("HostConfig", func(h *edit) { e.mounts(h, of, was, is) })
-			if got := string(e.text); e.err != nil || got != `{"HostConfig":{"Binds":["/a:/b","`+want+`"]}}` {
+			if got := string(e.text()); e.err != nil || got != `{"HostConfig":{"Binds":["/a:/b","`+want+`"]}}` {
 				t.Errorf("%d: %s becomes %s, %v; want %s", i, bind, got, e.err, want)
 			}
 			is[1].HostPath = "/new"

@@ -158,7 +158,7 @@ func (c *call) update() {
 		e.set("CpuQuota", as.GetCpuQuota())
 		if e.err == nil {
 			of.NanoCpus, of.CpuPeriod, of.CpuQuota = 0, as.GetCpuPeriod(), as.GetCpuQuota()
-			c.setBody(e.text)
+			c.setBody(e.text())
 		}
 	}
 	request.Linux = of.cri()

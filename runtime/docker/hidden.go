@@ -36,7 +36,7 @@ func hidden(body []byte) error {
 			configs++
 		}
 		isHost := func(name string) bool { return strings.EqualFold(name, m.name) }
-		if slices.ContainsFunc(strings.Fields(hostFields), isHost) && !slices.Contains(zeros, string(body[m.start:m.end])) {
+		if slices.ContainsFunc(strings.Fields(hostFields), isHost) && !slices.Contains(zeros, string(m.value)) {
 			return fmt.Errorf("%q is outside of HostConfig; put it into HostConfig", m.name)
 		}
 	}

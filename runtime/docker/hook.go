@@ -225,5 +225,5 @@ func (c *call) edit(st stage, to proto.Message) {
 		obj := observe.Object{Container: c.r.URL.Query().Get("name"), ContainerID: c.object}
 		c.opts.Observer.Observe(c.r.Context(), &observe.ChangesNotSent{Method: c.op.name, Object: obj, Fields: e.left})
 	}
-	c.setBody(e.text)
+	c.setBody(e.text())
 }

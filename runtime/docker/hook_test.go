@@ -57,7 +57,7 @@ func TestCreateContainer(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, seen[name], want)
 		}
 	}
-	want := strings.NewReplacer(`"CpuQuota":50000`, `"CpuQuota":80000`, `1048576`, `2097152`, `["A=1","B","C=<&>"]`, `["B","A=1","C=<&>","D=new"]`).Replace(mainBody(pod))
+	want := strings.NewReplacer(`"CpuQuota":50000 `, `"CpuQuota":80000`, `1048576`, `2097152`, `["A=1","B","C=<&>"]`, `["B","A=1","C=<&>","D=new"]`).Replace(mainBody(pod))
 	if got := n.engine.last(t, "POST /v1.41/containers/create").body; got != want {
 		t.Errorf("the body is\n%s\nwant\n%s", got, want)
 	}

@@ -205,7 +205,7 @@ func (c *Client) UpdateContainerResources(
 		return nil, edit.err
 	}
 	var warnings any
-	err := c.do(ctx, http.MethodPost, "/containers/"+r.GetContainerId()+"/update", nil, json.RawMessage(edit.text), &warnings)
+	err := c.do(ctx, http.MethodPost, "/containers/"+r.GetContainerId()+"/update", nil, edit.text(), &warnings)
 	return new(runtimeapi.UpdateContainerResourcesResponse), err
 }
 
