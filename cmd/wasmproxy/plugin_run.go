@@ -29,7 +29,7 @@ type eventFlags struct {
 func (f *eventFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.hook, "hook", "", "hook, such as PreCreateContainer; a fixture may say it itself")
-	flags.StringVar(&f.event, "event", "", "file of the event: a Pod's YAML, a fixture, a recording, or a CRI request; - is stdin")
+	flags.StringVar(&f.event, "event", "", "file of the event: a Pod's YAML, a fixture, or a CRI request; - is stdin")
 	flags.StringVar(&f.config, "config", "", pluginConfig+" (default: key config of X.json beside X.wasm)")
 	flags.StringSliceVar(&f.grant, "grant", nil, "capabilities beside the default and those of X.json, such as env,store.read; * is all")
 	flags.StringVar(&f.setting.Case, "case", "", "name of the case, of several in a file (default: the first, or the first of --hook)")
@@ -133,8 +133,6 @@ own engine and code. Nothing runs, and no cgroup is touched. FILE is one of
                 overhead and runtime handler. A RuntimeClass may be in the same file.
   a fixture     as plugin test plays it; of several cases the first, and a note says so, or
                 the one that --case and --hook name
-  a recording   a list of {"method", "request", "response"} as protojson: the last call
-                of the hook's method is the event, those before made what there is
   a request     of the hook's method, as protojson or as it is on the wire
 
 X.json beside X.wasm counts as in the plugin directory: its config, grant, limits, timeouts,

@@ -46,7 +46,6 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("WASMPROXY_STATUS_SOCKET", env.WorkDir+"/status/status.sock")
 	env.Setenv("GUESTS", here+"/../../testdata/wat")
 	env.Setenv("PLUGINS", here+"/../../plugins-wasm")
-	env.Setenv("RECORDINGS", here+"/../../testdata/cri")
 	return nil
 }
 

@@ -3,7 +3,7 @@
 // intercept do with the plugin what it does on a node. The backend is in memory and
 // answers everything; cgroup files are plain files in a directory of their own.
 //
-// An event comes from a fixture, a Pod's manifest, a recording, or one request. What
+// An event comes from a fixture, a Pod's manifest, or one request. What
 // came of it is a [Result]: the request before and after, other updates, cgroup files,
 // log, cost.
 //

@@ -1,21 +1,26 @@
 package simulate
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
 
-// first is what a fixture or a recording begins with. Each of them may be a list.
+// first is what a fixture begins with.
 type first struct {
-	Hook   string `json:"hook"`   // of a fixture
-	Method string `json:"method"` // of a recording, or
-	Point  string `json:"point"`
+	Hook string `json:"hook"`
 }
 
 // kindPod finds a Pod in YAML or JSON. A request is no text, or has no kind.
@@ -66,4 +71,63 @@ func readFixture(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 		e.Notes = append(e.Notes, fmt.Sprintf("this is %s, the first of %d cases that fit; choose another with --case or --hook: %s", found[0], len(found), others))
 	}
 	return e, err
+}
+
+// FromRequest returns the event of one request of the hook's method, as protojson or
+// as it is on the wire.
+func FromRequest(file []byte, hook abi.Hook, s Setting) (*Event, error) {
+	method := cri.MethodNamed(hook.Info().Method)
+	if method == nil {
+		return nil, fmt.Errorf("hook %s belongs to no CRI call, so it has no request", hook)
+	}
+	request := method.NewRequest()
+	name := request.ProtoReflect().Descriptor().Name()
+	var err error
+	if json.Valid(file) {
+		err = withoutValue(protojson.Unmarshal(file, request))
+	} else {
+		err = proto.Unmarshal(file, request)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("it is not a Pod, a fixture or a %s: %w", name, err)
+	}
+	e := &Event{Hook: hook, Node: DefaultNode(s.cgroup()), Grant: abi.DefaultGrant()}
+	e.Call = newCall(request).answer("sandbox", "container")
+	switch carried := method.Carries(request); {
+	case carried.Container != nil:
+		run := newCall(&runtimeapi.RunPodSandboxRequest{Config: proto.CloneOf(*carried.Pod)})
+		e.Before = []Call{run.answer(cri.PodID(request), "")}
+	case method.Object != abi.Event && method.Effect != cri.Makes:
+		return nil, fmt.Errorf("a %s names a %v only by its id: give a Pod or a fixture", name, method.Object)
+	}
+	return e, nil
+}
+
+// ErrNoHook is the error of an event that does not say which hook it is for.
+var ErrNoHook = errors.New("it does not name its hook")
+
+// Read returns the event in a file of any of the kinds that there are. With a
+// fixture hook may be 0: the fixture says it.
+func Read(file []byte, hook abi.Hook, s Setting) (*Event, error) {
+	var f first
+	var list []first // a fixture may be one
+	if json.Unmarshal(file, &f) != nil && json.Unmarshal(file, &list) == nil && len(list) > 0 {
+		f = list[0]
+	}
+	switch {
+	case len(bytes.TrimSpace(file)) == 0:
+		return nil, errors.New("it is empty")
+	case f.Hook != "":
+		return readFixture(file, hook, s)
+	case hook == 0:
+		return nil, ErrNoHook
+	case s.Case != "":
+		return nil, fmt.Errorf("it is not a fixture, so it has no case %q", s.Case)
+	case kindPod.Match(file):
+		return FromPod(file, hook, s)
+	}
+	if kind := otherKind.FindSubmatch(file); kind != nil {
+		return nil, fmt.Errorf("it is a %s, not a Pod", kind[1])
+	}
+	return FromRequest(file, hook, s)
 }
