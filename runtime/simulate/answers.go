@@ -33,7 +33,7 @@ func (a *answers) Ask(q *plugin.Question) bool {
 	asked := recording.Spell(*q, a.env, nil)
 	known := a.find(&asked)
 	switch name := q.Function.Name; {
-	case name == "reject":
+	case name == "reject", needs(q)&^a.has != 0: // the host denies what the plugin lacks a capability for
 		return false
 	case strings.HasPrefix(name, "kv_"):
 		a.askValue(q, known)
@@ -73,25 +73,33 @@ func (a *answers) find(asked *recording.Asked) *recording.Asked {
 		return nil
 	}
 
-	// A denial counts if this plugin, too, lacks what the question needs.
-	if q.Errno != abi.Denied || !a.has.Has(q.Function.Needs) {
-		return first
-	}
-	if len(q.Args) < 2 {
-		return nil
-	}
-	info := plugin.FieldOf(q.Kind, abi.Field(q.Args[1].Number))
-	if info == nil {
-		return first
-	}
-	needs := info.Reading
-	if writes {
-		needs = info.Writing
-	}
-	if needs != 0 && a.has.Has(needs) {
+	// A denial does not count if it may have been for what the recorded plugin lacked: this one has all that it needs.
+	if q.Errno == abi.Denied && (len(q.Args) < 2 || needs(q) != 0) {
 		return nil
 	}
 	return first
+}
+
+// needs are the capabilities that a question needs beside that of its function.
+func needs(q *plugin.Question) (all abi.CapabilitySet) {
+	if len(q.Args) < 2 {
+		return 0
+	}
+	writes, field := recording.Writes(q), abi.Field(q.Args[1].Number)
+	if writes && abi.Object(q.Args[0].Number) >= abi.FirstHandle {
+		all = abi.CapabilitySetOf(abi.UpdateOthers)
+	}
+	info := plugin.FieldOf(q.Kind, field)
+	switch {
+	case q.Function.Name == "withdraw" && field == 0: // a cgroup file
+		all |= abi.CapabilitySetOf(abi.CgroupWrite)
+	case info == nil:
+	case writes:
+		all |= abi.CapabilitySetOf(info.Writing)
+	default:
+		all |= abi.CapabilitySetOf(info.Reading)
+	}
+	return all & abi.AllCapabilities
 }
 
 // miss notes a question that nobody can answer.

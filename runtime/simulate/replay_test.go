@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -474,4 +475,29 @@ func goldenCases(t *testing.T, file string) (all []fixture.Case) {
 		all = append(all, cases...)
 	}
 	return all
+}
+
+// A version that does not declare a capability any more is denied what needs it, as on the node, though the recorded one was not.
+func TestLostCapability(t *testing.T) {
+	r := newRecordings(t)
+	code, err := os.ReadFile("../../testdata/wat/own-env.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const declared = `["annotations","env"]`
+	cases, err := fixture.Parse("own", []byte(`{"hook": "PreCreateContainer", "grant": ["env"], "pod": {"name": "web"}, "container": {"name": "app"}}`))
+	if err != nil || !bytes.Contains(code, []byte(declared)) {
+		t.Fatal("the module declares something else", err)
+	}
+	rec := r.record(t, code, cases[0], recording.DefaultOptions())
+	for left, want := range map[string]Outcome{
+		declared:          Same,
+		`["annotations"]`: Different, // the plugin goes on without the variable
+		`["env"]`:         Failed,    // it fails without the annotation
+	} {
+		less := bytes.Replace(code, []byte(declared), fmt.Appendf(nil, "%-*s", len(declared), left), 1)
+		if got := r.replay(t, rec, less, nil); len(got) != 1 || got[0].Outcome != want {
+			t.Errorf("with %s it replays as %+v, want %s", left, got, want)
+		}
+	}
 }
