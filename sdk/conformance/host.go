@@ -108,15 +108,15 @@ func (h *Host) take(p *process, t *Test) (Verdict, error) {
 	case <-timer.C:
 		return Verdict{}, fmt.Errorf("it has written no outcome for %v", h.Timeout)
 	}
-	if !more { // it has closed its output
-		err := p.cmd.Wait()
-		switch {
-		case p.read != nil:
-			err = p.read
-		case err == nil:
+	switch {
+	case more:
+	case p.read != nil:
+		return Verdict{}, fmt.Errorf("its outcome cannot be read: %w", p.read)
+	default:
+		if err = p.wait(h.Timeout); err == nil {
 			err = errors.New("exit status 0")
 		}
-		return Verdict{}, fmt.Errorf("it ended without an outcome: %w", err)
+		return Verdict{}, fmt.Errorf("its output has ended without an outcome: %w", err)
 	}
 
 	var o Outcome
@@ -134,6 +134,16 @@ func (h *Host) take(p *process, t *Test) (Verdict, error) {
 		return Verdict{}, fmt.Errorf("it wrote what is no outcome, %s: %w", shortened(answer), err)
 	}
 	return t.verdict(o), nil
+}
+
+// wait waits for the end of a host that has closed its output, and ends one that takes longer than timeout.
+func (p *process) wait(timeout time.Duration) error {
+	end := time.AfterFunc(timeout, func() { p.cmd.Process.Kill() })
+	err := p.cmd.Wait()
+	if !end.Stop() {
+		return fmt.Errorf("its output has ended, and it has not for %v", timeout)
+	}
+	return err
 }
 
 func (p *process) kill() error {
@@ -154,10 +164,13 @@ func (p *process) finish(timeout time.Duration) error {
 	defer timer.Stop()
 	select {
 	case line, more := <-p.lines:
-		if more {
+		switch {
+		case more:
 			return errors.Join(fmt.Errorf("it wrote one outcome too many, %s", shortened(line)), p.kill())
+		case p.read != nil:
+			return errors.Join(fmt.Errorf("it wrote one outcome too many: %w", p.read), p.kill())
 		}
-		return p.cmd.Wait()
+		return p.wait(timeout)
 	case <-timer.C:
 		return errors.Join(fmt.Errorf("its input has ended, and it has not for %v", timeout), p.kill())
 	}

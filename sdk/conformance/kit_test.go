@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -195,7 +196,7 @@ func TestKitFindsFaults(t *testing.T) {
 // TestKitOfBrokenHosts has hosts take the first tests that do not speak the protocol, or not for long.
 func TestKitOfBrokenHosts(t *testing.T) {
 	for fault, want := range map[string]string{
-		"hangs": "test 3, a conflict that the guest handles: it has written no outcome for 3s", "exits": "test 3, a conflict that the guest handles: it ended without an outcome: exit status 7",
+		"hangs": "test 3, a conflict that the guest handles: it has written no outcome for 3s", "exits": "test 3, a conflict that the guest handles: its output has ended without an outcome: exit status 7",
 		"garbage": `it wrote what is no outcome, "panic: xxx`, "another id": "id is 2, want 1", "no result": `result is "", want done`,
 		"one more": "id is 1, want 2", "another key": `unknown field "change"`,
 	} {
@@ -208,6 +209,35 @@ func TestKitOfBrokenHosts(t *testing.T) {
 				t.Errorf("%d tests were reported", len(r))
 			}
 		})
+	}
+}
+
+// TestKitOfHostsThatStay has hosts that end only when they are killed, though nothing more can be read of them.
+func TestKitOfHostsThatStay(t *testing.T) {
+	tests, err := Tests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for script, want := range map[string]string{
+		"exec >&-; exec sleep 1000":              "its output has ended, and it has not for 1s",
+		"head -c 17M /dev/zero; exec sleep 1000": "token too long",
+	} {
+		for _, tests := range [][]Test{tests[:1], nil} {
+			h := Host{Command: []string{"sh", "-c", script}, Timeout: time.Second, Stderr: io.Discard}
+			ended := make(chan error, 1)
+			go func() {
+				_, err := h.Run(t.Context(), tests)
+				ended <- err
+			}()
+			select {
+			case err := <-ended:
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: with %d tests: %v, want %s", script, len(tests), err, want)
+				}
+			case <-time.After(time.Minute):
+				t.Fatalf("%s: the kit of %d tests does not end", script, len(tests))
+			}
+		}
 	}
 }
 
