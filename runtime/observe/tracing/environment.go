@@ -17,10 +17,10 @@ var samplers = []string{"always_on", "always_off", "traceidratio", "parentbased_
 // wanted reports whether the environment asks for traces. The error says which variable is
 // wrong. It quotes no header, which may hold a secret.
 //
-// The SDK reads the variables by itself. It writes those that it cannot read to stderr, headers
-// too, and goes on, or panics; so they are checked before.
+// The SDK reads the variables by itself. It goes on without those that it cannot read, which it
+// writes to stderr, headers too, or tells nobody of, or it panics; so they are checked before.
 func wanted() (bool, error) {
-	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
+	if strings.EqualFold(strings.TrimSpace(os.Getenv("OTEL_SDK_DISABLED")), "true") {
 		return false, nil
 	}
 	endpoint := os.Getenv(set("ENDPOINT"))
@@ -30,7 +30,7 @@ func wanted() (bool, error) {
 	case e != "" && e != "otlp":
 		return false, fmt.Errorf("OTEL_TRACES_EXPORTER: %q is neither otlp nor none", e)
 	}
-	return true, errors.Join(checkExporter(), checkHeaders(), checkSampler(), checkNumbers())
+	return true, errors.Join(checkExporter(), checkHeaders(), checkSampler(), checkWords(), checkNumbers())
 }
 
 // set returns the name of an exporter's variable: that for traces, if it is set.
@@ -108,6 +108,21 @@ func checkSampler() error {
 	return nil
 }
 
+// checkWords checks variables of which the SDK knows some words, and takes any other for the last of them.
+func checkWords() error {
+	for _, name := range both("COMPRESSION") {
+		if word := strings.TrimSpace(os.Getenv(name)); !slices.Contains([]string{"", "gzip", "none"}, word) {
+			return fmt.Errorf("%s: %q is neither gzip nor none", name, word)
+		}
+	}
+	for _, name := range append(both("INSECURE"), "OTEL_SDK_DISABLED") {
+		if word := strings.TrimSpace(os.Getenv(name)); !slices.Contains([]string{"", "true", "false"}, strings.ToLower(word)) {
+			return fmt.Errorf("%s: %q is neither true nor false", name, word)
+		}
+	}
+	return nil
+}
+
 // maxNumber is the most that a variable may say: spans, or milliseconds.
 const maxNumber = 1_000_000
 
@@ -117,6 +132,16 @@ func checkNumbers() error {
 		if value := os.Getenv(name); value != "" {
 			if n, err := strconv.Atoi(value); err != nil || n < 1 || n > maxNumber {
 				return fmt.Errorf("%s: %q is not a number from 1 to %d", name, value, maxNumber)
+			}
+		}
+	}
+	for _, name := range []string{
+		"OTEL_BSP_EXPORT_TIMEOUT", "OTEL_ATTRIBUTE_COUNT_LIMIT", "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
+		"OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT",
+	} {
+		if value := os.Getenv(name); value != "" {
+			if _, err := strconv.Atoi(value); err != nil {
+				return fmt.Errorf("%s: %q is not a number; -1 is no limit", name, value)
 			}
 		}
 	}

@@ -52,6 +52,15 @@ func TestWanted(t *testing.T) {
 		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "2x"}, true, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE"},
 		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_BSP_SCHEDULE_DELAY": "0"}, true, "OTEL_BSP_SCHEDULE_DELAY"},
 		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_TIMEOUT": "10s"}, true, "OTEL_EXPORTER_OTLP_TIMEOUT"},
+		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_BSP_EXPORT_TIMEOUT": "30s"}, true, "OTEL_BSP_EXPORT_TIMEOUT"},
+		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "many"}, true, "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT"},
+		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT": "1k"}, true, "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"},
+		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT": "-1"}, true, ""},
+		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_COMPRESSION": "GZIP"}, true, "OTEL_EXPORTER_OTLP_COMPRESSION"},
+		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION": "gzip"}, true, ""},
+		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_TRACES_INSECURE": "1"}, true, "OTEL_EXPORTER_OTLP_TRACES_INSECURE"},
+		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_INSECURE": "True"}, true, ""},
+		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_SDK_DISABLED": "yes"}, true, "OTEL_SDK_DISABLED"},
 	} {
 		t.Run("", func(t *testing.T) {
 			for name, value := range c.set {
