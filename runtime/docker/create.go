@@ -17,17 +17,20 @@ func (c *call) create() {
 	if !c.read() {
 		return
 	}
-	of, labels := new(container), new(struct{ Labels map[string]string })
-	err := decode(c.body, of)
-	if c.unseen == nil && err != nil {
-		c.unseen = fmt.Errorf("its body cannot be decoded: %w", err)
+	of := new(container)
+	if err := decode(c.body, of); err != nil {
+		if c.unseen == nil {
+			c.unseen = fmt.Errorf("its body cannot be decoded: %w", err)
+		}
+		alone := new(struct{ Labels map[string]string })
+		if decode(c.body, alone) != nil { // it may be of any kind
+			c.hook(making(standalone)...)
+			return
+		}
+		of.Labels = alone.Labels // the error may have come before them
 	}
 	name := c.r.URL.Query().Get("name")
 	k := kindOf(of.Labels, c.opts.Client.all)
-	if err != nil && decode(c.body, labels) != nil { // it may be of any kind
-		c.hook(making(standalone)...)
-		return
-	}
 	if c.unseen == nil {
 		c.unseen = hidden(c.body)
 	}

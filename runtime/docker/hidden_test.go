@@ -58,6 +58,10 @@ func TestUndecodable(t *testing.T) {
 	if code, answer := n.do("POST", create, `{"Env":{"A":"1"},"Labels":{"a":"b"}}`); code != 201 {
 		t.Errorf("of a container that has no hooks: answers %d %s", code, answer)
 	}
+	n = newNode(t, false, on(abi.PreRunPodSandbox, func(plugin.Event, *plugin.Adjustment) error { return nil }))
+	if code, answer := n.do("POST", create, `{"Cmd":5,"Labels":{"io.kubernetes.docker.type":"podsandbox"}}`); code != 400 || n.engine.made > 0 {
+		t.Errorf("of a pod whose labels come after what cannot be decoded: answers %d %s", code, answer)
+	}
 	n = newNode(t, true, on(abi.PreUpdateContainerResources, func(plugin.Event, *plugin.Adjustment) error { return nil }))
 	id := n.create("web", `{"Image":"b"}`)
 	if code, answer := n.do("POST", "/containers/"+id+"/update", `{"Memory":"5"}`); code != 400 {
