@@ -6,8 +6,8 @@
 // file. The package holds no behaviour, imports nothing outside the standard
 // library, and compiles under TinyGo, so plugin authors inherit nothing.
 //
-// wp1 is frozen: the tables only grow. A test holds them against the dump of
-// version 1.0 in testdata.
+// From the first release on wp1 is frozen: the tables only grow. A test holds
+// them against the dump of version 1.0 in testdata, which is made anew until then.
 package abi
 
 // Module is the name of the WebAssembly module that guests import host functions from.
