@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 )
@@ -63,8 +64,8 @@ func awaitRoom(ctx context.Context, s *share, arrived <-chan struct{}) bool {
 func sendAnswer(down grpc.ServerStream, resp *cri.Frame, s *share, held int64) error {
 	size := counted(resp)
 	if held == 0 && size > 0 {
-		if err := room(down.Context(), s, size); err != nil {
-			return err
+		if err := s.take(down.Context(), size); err != nil {
+			return status.FromContextError(err).Err()
 		}
 		held = size
 	}

@@ -9,22 +9,15 @@ import (
 	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
-	"google.golang.org/grpc/status"
 )
 
-// How much memory messages may take, in bytes. A message that may not take it yet
+// How much memory answers may take, in bytes. One that may not take it yet
 // waits where it is, until there is room or its call ends. What these numbers gave
 // is in RATIONALE.md.
 const (
 	// maxStreams is how many calls one connection may have at a time. More wait
 	// at the caller.
 	maxStreams = 512
-
-	// maxCompressed is the limit of a compressed message, as it comes and
-	// decompressed: what kubelet and containerd accept. Each is counted as that much.
-	maxCompressed       = 16 << 20
-	compressedTotal     = 64 << 20
-	compressedPerCaller = 32 << 20
 
 	// maxAnswer is what an answer is counted as before its size is known.
 	maxAnswer        = 16 << 20
@@ -35,17 +28,13 @@ const (
 	small = 64 << 10
 )
 
-// share is what one caller's connection may take of the bytes that all callers' messages of one kind may.
+// share is what one caller's connection may take of the bytes that all callers' answers may.
 type share struct {
 	total, own *semaphore.Weighted
 
 	mu     sync.Mutex
 	taken  int64 // guarded by mu
 	closed bool  // guarded by mu
-}
-
-func newShare(total *semaphore.Weighted, most int64) *share {
-	return &share{total: total, own: semaphore.NewWeighted(most)}
 }
 
 // take waits until there is room for n bytes, or ctx is done.
@@ -109,7 +98,7 @@ func (s *share) giveAll() {
 
 // caller is what the calls on one connection to the proxy share.
 type caller struct {
-	compressed, answers *share
+	answers *share
 }
 
 // AuthType is part of credentials.AuthInfo, by which a call finds its caller.
@@ -124,20 +113,19 @@ func callerOf(ctx context.Context) *caller {
 // callers makes a caller for each connection, and has no other credentials.
 type callers struct {
 	credentials.TransportCredentials
-	compressed, answers *semaphore.Weighted // the bytes of all
-	open                atomic.Int64        // connections
-	arriving            sync.WaitGroup      // connections that were accepted and have had no ServerHandshake yet
+	answers  *semaphore.Weighted // the bytes of all
+	open     atomic.Int64        // connections
+	arriving sync.WaitGroup      // connections that were accepted and have had no ServerHandshake yet
 }
 
 func (c *callers) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	defer c.arriving.Done()
-	who := &caller{compressed: newShare(c.compressed, compressedPerCaller), answers: newShare(c.answers, answersPerCaller)}
+	answers := &share{total: c.answers, own: semaphore.NewWeighted(answersPerCaller)}
 	c.open.Add(1)
 	return &closing{Conn: conn, closed: sync.OnceFunc(func() {
 		c.open.Add(-1)
-		who.compressed.close()
-		who.answers.close()
-	})}, who, nil
+		answers.close()
+	})}, &caller{answers}, nil
 }
 
 // Clone is part of credentials.TransportCredentials.
@@ -152,13 +140,4 @@ type closing struct {
 func (c *closing) Close() error {
 	c.closed()
 	return c.Conn.Close()
-}
-
-// room waits until the caller's share has room for n bytes. The error is that of
-// the call which ended meanwhile.
-func room(ctx context.Context, s *share, n int64) error {
-	if err := s.take(ctx, n); err != nil {
-		return status.FromContextError(ctx.Err()).Err()
-	}
-	return nil
 }

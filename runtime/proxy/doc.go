@@ -7,8 +7,8 @@
 // Where a [cri.Router] names an interceptor for a unary method, the interceptor
 // gets the request and decides; the rest passes as for any other method.
 //
-// Large answers and compressed messages wait until there is room for them: on each
-// connection, and in all, they take a bounded part of the memory.
+// Large answers wait until there is room for them: on each connection, and in all,
+// they take a bounded part of the memory. Compressed messages are refused.
 //
 // The package knows no CRI message. What a hook is and does to a message is
 // package intercept.

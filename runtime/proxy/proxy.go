@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
@@ -72,7 +73,6 @@ func New(opts Options) *Server {
 	s := &Server{opts: opts, shapes: cri.Shapes(), stopping: make(chan struct{})}
 	s.callers = &callers{
 		TransportCredentials: insecure.NewCredentials(),
-		compressed:           semaphore.NewWeighted(compressedTotal),
 		answers:              semaphore.NewWeighted(answersTotal),
 	}
 	s.grpc = grpc.NewServer(
@@ -80,8 +80,6 @@ func New(opts Options) *Server {
 		grpc.ForceServerCodecV2(cri.Codec{}),
 		grpc.Creds(s.callers),
 		grpc.MaxConcurrentStreams(maxStreams),
-		//lint:ignore SA1019 A registered compressor would be the whole process's, and those have no bound.
-		grpc.RPCDecompressor(gunzip{}),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxSendMsgSize(maxMessage),
 		grpc.StaticStreamWindowSize(window),
@@ -164,11 +162,11 @@ func (s *Server) handle(_ any, down grpc.ServerStream) (err error) {
 		s.opts.Observer.Observe(down.Context(), done)
 	}()
 
-	compressing, ok := grpc.ServerTransportStreamFromContext(down.Context()).(interface{ RecvCompress() string })
-	if ok && compressing.RecvCompress() == (gunzip{}).Type() {
-		p := &packed{ServerStream: down, share: callerOf(down.Context()).compressed}
-		defer p.end()
-		down = p
+	// OpenTelemetry's exporter registers gzip for the whole process: gRPC would make up to maxMessage bytes
+	// of a few of the caller's.
+	incoming, ok := grpc.ServerTransportStreamFromContext(down.Context()).(interface{ RecvCompress() string })
+	if ok && incoming.RecvCompress() != "" && incoming.RecvCompress() != encoding.Identity {
+		return errCompressed
 	}
 	up := s.opts.Backend
 	if i := strings.LastIndexByte(method, '/'); i > 0 && strings.HasSuffix(method[:i], ".ImageService") {

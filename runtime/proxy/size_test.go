@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/encoding/gzip"
 )
 
 // noise returns n bytes that repeat nowhere.
@@ -29,17 +28,6 @@ func TestLargeMessages(t *testing.T) {
 			if err != nil || !bytes.Equal(got, want) {
 				t.Errorf("%d bytes came back as %d other ones, %v", size, len(got), err)
 			}
-		}
-	})
-}
-
-// TestCompressed: what a caller compresses reaches the backend.
-func TestCompressed(t *testing.T) {
-	everyWay(t, echo, func(t *testing.T, conn *grpc.ClientConn, method string) {
-		want := bytes.Repeat([]byte("again and "), 10_000)
-		got, err := invoke(withTimeout(t, 10*time.Second), conn, method, want, grpc.UseCompressor(gzip.Name))
-		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%d bytes came back as %d other ones, %v", len(want), len(got), err)
 		}
 	})
 }

@@ -16,7 +16,7 @@ import (
 var (
 	errStopping   = status.Error(codes.Unavailable, "wasmproxy is stopping")
 	errNoRequest  = status.Error(codes.Internal, "wasmproxy received no request message")
-	errTooLarge   = status.Errorf(codes.ResourceExhausted, "wasmproxy: a compressed message has more than %d bytes", maxCompressed)
+	errCompressed = status.Error(codes.Unimplemented, "wasmproxy takes no compressed messages: turn gRPC compression off at the caller")
 	errNoResponse = status.Error(codes.Internal, "wasmproxy: interceptor gave neither response nor error")
 	errPanic      = status.Error(codes.Internal, observe.PanickedAnswer)
 )

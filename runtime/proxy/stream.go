@@ -30,7 +30,7 @@ func (s *Server) stream(method string, down grpc.ServerStream, conn grpc.ClientC
 		go s.requests(method, up, down, cancel)
 		err = responses(down, up)
 	}
-	if cause := context.Cause(ctx); errors.Is(cause, errStopping) || errors.Is(cause, errPanic) || errors.Is(cause, errTooLarge) {
+	if cause := context.Cause(ctx); errors.Is(cause, errStopping) || errors.Is(cause, errPanic) {
 		return cause
 	}
 	return err
@@ -45,7 +45,7 @@ func (s *Server) requests(method string, up grpc.ClientStream, down grpc.ServerS
 	}()
 	for {
 		var f cri.Frame
-		err := receive(down, &f)
+		err := down.RecvMsg(&f)
 		if errors.Is(err, io.EOF) {
 			_ = up.CloseSend() // a failure shows in responses
 			return

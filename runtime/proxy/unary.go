@@ -67,7 +67,7 @@ func (h *hookedCall) serve(method string, down grpc.ServerStream, up grpc.Client
 // request receives the one request. It does not wait for the caller to close its
 // side, as a unary caller has nothing more to say and usually says so with the request.
 func request(down grpc.ServerStream, req *cri.Frame) error {
-	err := receive(down, req)
+	err := down.RecvMsg(req)
 	if errors.Is(err, io.EOF) {
 		return errNoRequest
 	}
