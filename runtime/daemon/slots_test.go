@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
-	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
 // caching is a node whose daemon compiles into a directory, and does not run.
@@ -34,12 +34,12 @@ func (n *node) within(what string, change func()) {
 	}
 }
 
-// held are guests that the compiler takes for ever about, as many as it compiles at a
-// time, and the files that want them, which come before all others.
+// held are guests that the compiler takes for ever about, as many as are compiled at
+// a time, and the files that want them, which come before all others.
 func (n *node) held() (guests []string) {
 	n.t.Helper()
 	all := []string{"everything", "conflict", "puller", "teller", "counter", "patient", "remember", "repeat", "loop", "spin"}
-	for i, guest := range all[:min(wasm.Compilers(), len(all))] {
+	for i, guest := range all[:min(max(2, runtime.GOMAXPROCS(0)), len(all))] {
 		n.hold(guest)
 		n.put(fmt.Sprintf("0%d-held.wasm", i), guest)
 		guests = append(guests, guest)

@@ -52,7 +52,7 @@ func (s *Shadows) follow(ctx context.Context, p *slot) {
 		}
 	}
 	sh := p.shadow
-	if sh == nil || sh.state != queued || s.slots.busy[heavy] >= wasm.Compilers() {
+	if sh == nil || sh.state != queued || s.slots.busy[heavy] >= atOnce() {
 		return
 	}
 	sh.become(loading)

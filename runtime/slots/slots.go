@@ -7,6 +7,7 @@ package slots
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -22,7 +23,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/reconcile"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
-	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
 // Slots hold the plugins that the files describe, one slot for each id. They belong to the
@@ -70,8 +70,7 @@ type Slots struct {
 	generation uint64          // counts the published sets that differ from the one before
 }
 
-// lane is where a load waits for its turn. Each has as many at a time as modules are
-// compiled at a time.
+// lane is where a load waits for its turn.
 type lane uint8
 
 const (
@@ -79,6 +78,10 @@ const (
 	heavy             // what is
 	lanes
 )
+
+// atOnce is how many loads a lane has at a time: one for each processor, and two at least, so that
+// a module which takes long to compile does not hold up another.
+func atOnce() int { return max(2, runtime.GOMAXPROCS(0)) }
 
 // run serves events until ctx is done. Several that wait are one change.
 func (s *Slots) run(ctx context.Context) {
@@ -130,7 +133,7 @@ func (s *Slots) reconcile(ctx context.Context) {
 		for _, p := range s.order {
 			switch v := p.loads(); {
 			case v == nil || v.state != queued || v.lane != l:
-			case s.busy[l] == wasm.Compilers() || l == heavy && s.compiles(v.description.Digest):
+			case s.busy[l] == atOnce() || l == heavy && s.compiles(v.description.Digest):
 				waits = true
 			default:
 				p.load(ctx, v)

@@ -133,7 +133,7 @@ func (e *Engine) codeOf(ctx context.Context, s settings, interpret, compiled boo
 	case interpret:
 		c.ref, err = e.interpreted(module)
 	default:
-		c.ref = codeRef{cache: e.cache, making: e.compiling, end: func(context.Context) error { return nil }}
+		c.ref = codeRef{cache: e.cache, making: make(chan struct{}, 1), end: func(context.Context) error { return nil }}
 	}
 	if err != nil {
 		return c, err
@@ -148,7 +148,7 @@ func (e *Engine) codeOf(ctx context.Context, s settings, interpret, compiled boo
 	case c.ref.making <- struct{}{}:
 		defer func() { <-c.ref.making }()
 	case <-ctx.Done():
-		return c, codecache.Waiting(ctx)
+		return c, fmt.Errorf("waiting for another plugin's code: %w", context.Cause(ctx))
 	}
 	if c.ref.gc != 0 {
 		defer debug.SetGCPercent(debug.SetGCPercent(c.ref.gc))
@@ -208,36 +208,34 @@ func (e *Engine) share(ctx context.Context, s settings, compiled bool, module []
 	if err != nil {
 		return codeRef{}, err
 	}
-	var entry *codecache.Entry
+	var dir string
 	if compiled {
-		entry, err = e.disk.Find(string(how), module)
+		dir, err = e.disk.Find(string(how), module)
 	} else {
-		entry, err = e.disk.Get(ctx, string(how), module)
+		dir, err = e.disk.Get(ctx, string(how), module)
 	}
 	if err != nil {
 		return codeRef{}, fmt.Errorf("compiling: %w", err)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	shared := e.shared[entry.Key]
+	shared := e.shared[dir]
 	if shared == nil {
-		cache, err := wazero.NewCompilationCacheWithDir(entry.Dir)
+		cache, err := wazero.NewCompilationCacheWithDir(dir)
 		if err != nil {
-			entry.Release()
 			return codeRef{}, fmt.Errorf("loading compiled code: %w", err)
 		}
 		shared = &sharedCode{cache: cache, reading: make(chan struct{}, 1)}
-		e.shared[entry.Key] = shared
+		e.shared[dir] = shared
 	}
 	shared.users++
 	end := func(ctx context.Context) error {
-		defer entry.Release()
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if shared.users--; shared.users > 0 {
 			return nil
 		}
-		delete(e.shared, entry.Key)
+		delete(e.shared, dir)
 		return shared.cache.Close(ctx)
 	}
 	return codeRef{cache: shared.cache, making: shared.reading, end: end}, nil

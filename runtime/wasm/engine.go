@@ -58,12 +58,11 @@ type Engine struct {
 	slow         limiter // of slow plugins, which together leave one of running to the others
 	wazero       string  // its version
 	cache        wazero.CompilationCache
-	compiling    chan struct{}    // holds a token for each module that is compiled in this process
 	interpreting chan struct{}    // holds a token while the code of an interpreted module is made
 	disk         *codecache.Cache // nil: modules are compiled here
 
 	mu     sync.Mutex
-	shared map[string]*sharedCode // by the keys of their entries on disk
+	shared map[string]*sharedCode // by their directories on disk
 }
 
 // NewEngine returns an Engine, which the caller closes. Its observer gets
@@ -77,7 +76,6 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 		memory:       &memoryBudget{limit: cmp.Or(o.GuestMemory, DefaultGuestMemory)},
 		running:      newLimiter(cmp.Or(o.Running, max(2, runtime.GOMAXPROCS(0)))),
 		cache:        wazero.NewCompilationCache(),
-		compiling:    make(chan struct{}, codecache.Children()),
 		interpreting: make(chan struct{}, 1),
 		shared:       map[string]*sharedCode{},
 	}

@@ -91,9 +91,6 @@ func Temporary(err error) bool {
 	return false
 }
 
-// Compilers is how many modules an Engine compiles at a time.
-func Compilers() int { return codecache.Children() }
-
 // Load makes a plugin of a module: it checks and compiles it, reads its manifest,
 // and lets one instance read its configuration. id is the plugin's name in logs.
 // The caller closes the plugin, before the engine. Compiling does not heed ctx.

@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
-	"sync"
 	"time"
 )
 
@@ -28,7 +26,7 @@ type Options struct {
 	Program string
 
 	Limits   Limits // zero fields are DefaultLimits
-	MaxBytes int64  // what the directory may hold; what is in use stays in any case; 0 is DefaultMaxBytes
+	MaxBytes int64  // what the directory may hold; what was used a moment ago stays in any case; 0 is DefaultMaxBytes
 }
 
 // DefaultMaxBytes is some ten plugins of Go or a thousand of Rust.
@@ -41,16 +39,7 @@ type Cache struct {
 	program  string
 	limits   Limits
 	maxBytes int64
-	children chan struct{} // holds a token for each child that runs
-
-	mu      sync.Mutex
-	users   map[string]int           // of entries, by key
-	filling map[string]chan struct{} // closed when the entry of a key is no longer being filled
 }
-
-// Children is how many modules are compiled at a time: one for each processor, and two
-// at least, so that a module which takes long does not hold up another.
-func Children() int { return max(2, runtime.GOMAXPROCS(0)) }
 
 // Open returns the cache of a directory. It refuses a directory that anybody
 // but us could change.
@@ -62,116 +51,45 @@ func Open(o Options) (*Cache, error) {
 	l, d := o.Limits, DefaultLimits
 	c := &Cache{
 		dir: dir, maxBytes: cmp.Or(o.MaxBytes, DefaultMaxBytes),
-		limits:   Limits{cmp.Or(l.Memory, d.Memory), cmp.Or(l.CPU, d.CPU), cmp.Or(l.Wall, d.Wall), cmp.Or(l.Output, d.Output)},
-		program:  cmp.Or(o.Program, "/proc/self/exe"), // also when the file was replaced by another version
-		children: make(chan struct{}, Children()), users: map[string]int{}, filling: map[string]chan struct{}{},
+		limits:  Limits{cmp.Or(l.Memory, d.Memory), cmp.Or(l.CPU, d.CPU), cmp.Or(l.Wall, d.Wall), cmp.Or(l.Output, d.Output)},
+		program: cmp.Or(o.Program, "/proc/self/exe"), // also when the file was replaced by another version
 	}
 	return c, c.prune()
 }
 
-// Entry is one compiled module.
-type Entry struct {
-	Key string // of the module, the settings and this processor
-	Dir string // what the child has written is here, in the child's own layout
-
-	cache *Cache
-}
-
-// Release says that the entry is not used any more; it may be pruned. It stays
-// valid for what was loaded from it already.
-func (e *Entry) Release() {
-	e.cache.mu.Lock()
-	defer e.cache.mu.Unlock()
-	if e.cache.users[e.Key]--; e.cache.users[e.Key] == 0 {
-		delete(e.cache.users, e.Key)
+// Get returns the directory of a module's code, compiled with these settings: what a child has
+// written is there, in the child's own layout. A child is started if there is none, or one that is
+// damaged. settings are all that the result depends on beside the module and the processor; the
+// child gets them as they are. The caller reads the code within readTime: it may be pruned then.
+func (c *Cache) Get(ctx context.Context, settings string, module []byte) (dir string, err error) {
+	dir = c.entry(settings, module)
+	if verify(dir) == nil {
+		return dir, touch(dir)
 	}
+	if err := c.compile(ctx, dir, settings, module); err != nil {
+		return "", err
+	}
+	return dir, c.prune()
 }
 
-// Get returns the entry of a module, compiled with these settings, and has a
-// child compile it if there is none, or one that is damaged. settings are all
-// that the result depends on beside the module and the processor; the child gets
-// them as they are. The caller releases the entry.
-func (c *Cache) Get(ctx context.Context, settings string, module []byte) (*Entry, error) {
-	return c.get(settings, module, func(e *Entry) error { return c.fill(ctx, e, settings, module) })
-}
-
-// Find is Get for an entry that is there already. The error is ErrNotCached if it is
+// Find is Get for code that is there already. The error is ErrNotCached if it is
 // not, or is damaged.
-func (c *Cache) Find(settings string, module []byte) (*Entry, error) {
-	return c.get(settings, module, func(e *Entry) error {
-		if verify(e.Dir) != nil {
-			return ErrNotCached
-		}
-		return touch(e.Dir)
-	})
+func (c *Cache) Find(settings string, module []byte) (dir string, err error) {
+	dir = c.entry(settings, module)
+	if verify(dir) != nil {
+		return "", ErrNotCached
+	}
+	return dir, touch(dir)
 }
 
-func (c *Cache) get(settings string, module []byte, fill func(*Entry) error) (*Entry, error) {
+// entry is the directory of a module's code, named by the module, the settings and this processor.
+func (c *Cache) entry(settings string, module []byte) string {
 	h := sha256.New()
 	for _, part := range []string{processor(), settings} { // code is compiled for what the processor can do
 		fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
 	h.Write(module)
-	e := &Entry{Key: hex.EncodeToString(h.Sum(nil)), cache: c}
-	e.Dir = filepath.Join(c.dir, e.Key)
-	c.mu.Lock()
-	c.users[e.Key]++
-	c.mu.Unlock()
-	if err := fill(e); err != nil {
-		e.Release()
-		return nil, err
-	}
-	return e, nil
-}
-
-func (c *Cache) fill(ctx context.Context, e *Entry, settings string, module []byte) error {
-	if verify(e.Dir) == nil {
-		return touch(e.Dir)
-	}
-	filled := make(chan struct{})
-	for { // until nobody else fills the entry
-		c.mu.Lock()
-		other := c.filling[e.Key]
-		if other == nil {
-			c.filling[e.Key] = filled
-		}
-		c.mu.Unlock()
-		if other == nil {
-			break
-		}
-		select {
-		case <-other:
-		case <-ctx.Done():
-			return Waiting(ctx)
-		}
-	}
-	defer func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.filling, e.Key)
-		close(filled)
-	}()
-	select {
-	case c.children <- struct{}{}:
-		defer func() { <-c.children }()
-	case <-ctx.Done():
-		return Waiting(ctx)
-	}
-	if verify(e.Dir) == nil {
-		return touch(e.Dir) // compiled while we waited
-	}
-	if err := os.RemoveAll(e.Dir); err != nil {
-		return fmt.Errorf("removing a damaged entry of the cache: %w", err)
-	}
-	if err := c.compile(ctx, e.Dir, settings, module); err != nil {
-		return err
-	}
-	return c.prune()
-}
-
-// Waiting is why nobody waits any more for another module to be compiled.
-func Waiting(ctx context.Context) error {
-	return fmt.Errorf("waiting for another module to be compiled: %w", context.Cause(ctx))
+	return filepath.Join(c.dir, hex.EncodeToString(h.Sum(nil)))
 }
 
 // touch makes an entry the last to be pruned.
@@ -206,9 +124,11 @@ func (c *Cache) compile(ctx context.Context, into, settings string, module []byt
 	if err := os.WriteFile(filepath.Join(draft, sumFile), []byte(sum), 0o600); err != nil {
 		return fmt.Errorf("the compiled module: %w", err)
 	}
-	err = os.Rename(draft, into)
-	if err != nil && verify(into) == nil {
-		return nil // another process was faster
+	if err := os.Rename(draft, into); err == nil || verify(into) == nil { // another may have been faster
+		return nil
 	}
-	return err
+	if err := os.RemoveAll(into); err != nil {
+		return fmt.Errorf("removing a damaged entry of the cache: %w", err)
+	}
+	return os.Rename(draft, into)
 }

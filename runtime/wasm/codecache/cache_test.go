@@ -3,7 +3,6 @@ package codecache_test
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,8 +29,8 @@ func TestCompiledOnce(t *testing.T) {
 	first, _ := get(t, open(t, codecache.Options{Dir: dir}), "", "module")
 	c := open(t, codecache.Options{Dir: dir, Program: noProgram})
 	again, compiled := get(t, c, "", "module")
-	if again.Key != first.Key || again.Dir != first.Dir || compiled != "compiled module" {
-		t.Errorf("got %+v with %q, want %+v", again, compiled, first)
+	if again != first || compiled != "compiled module" {
+		t.Errorf("got %s with %q, want %s", again, compiled, first)
 	}
 	for _, other := range [][2]string{{"settings", "module"}, {"", "other"}} {
 		if _, err := c.Get(t.Context(), other[0], []byte(other[1])); err == nil {
@@ -63,15 +62,14 @@ func TestDamagedEntry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := open(t, codecache.Options{})
-			e, _ := get(t, c, "", "module")
-			e.Release()
-			if err := damage(e.Dir); err != nil {
+			dir, _ := get(t, c, "", "module")
+			if err := damage(dir); err != nil {
 				t.Fatal(err)
 			}
 			if _, compiled := get(t, c, "", "module"); compiled != "compiled module" {
 				t.Errorf("got %q", compiled)
 			}
-			files, err := os.ReadDir(e.Dir)
+			files, err := os.ReadDir(dir)
 			if err != nil || len(files) != 2 {
 				t.Errorf("the entry holds %v, %v; want code and digest", files, err)
 			}
@@ -79,31 +77,48 @@ func TestDamagedEntry(t *testing.T) {
 	}
 }
 
-// The directory stays within its bounds: what was used longest ago goes, but
-// nothing that is in use.
+// The directory stays within its bounds: what was used longest ago goes, but nothing that
+// was used a moment ago and may be about to be read.
 func TestPruning(t *testing.T) {
 	const one = 64 + int64(len("compiled a")) // an entry with its digest
-	c := open(t, codecache.Options{MaxBytes: 2 * one})
-	kept, _ := get(t, c, "", "a")
-	var entries []*codecache.Entry
-	for _, module := range []string{"b", "c", "d"} {
-		e, _ := get(t, c, "", module)
-		e.Release()
-		entries = append(entries, e)
-		time.Sleep(10 * time.Millisecond) // the order is that of file times
-	}
-	for i, want := range []error{fs.ErrNotExist, fs.ErrNotExist, nil} {
-		if _, err := os.Stat(entries[i].Dir); !errors.Is(err, want) {
-			t.Errorf("entry %d: %v, want %v", i, err, want)
+	dir := filepath.Join(t.TempDir(), "cache")
+	c := open(t, codecache.Options{Dir: dir})
+	ages := map[string]time.Duration{"a": time.Hour, "b": 3 * time.Hour, "c": 2 * time.Hour, "d": 10 * time.Second, "e": 20 * time.Second}
+	entries := map[string]string{}
+	age := func() {
+		for module, age := range ages {
+			used := time.Now().Add(-age)
+			if err := os.Chtimes(entries[module], used, used); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	code(t, kept)
-	kept.Release()
-	e, _ := get(t, c, "", "e")
-	if _, err := os.Stat(kept.Dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the entry that was released is still there: %v", err)
+	for module := range ages {
+		entries[module], _ = get(t, c, "", module)
 	}
-	code(t, e)
+	left := func() (modules string) {
+		for _, module := range []string{"a", "b", "c", "d", "e"} {
+			if _, err := os.Stat(entries[module]); err == nil {
+				modules += module
+			}
+		}
+		return modules
+	}
+	for _, tt := range []struct {
+		bytes int64
+		want  string
+	}{{5 * one, "abcde"}, {4*one + 1, "acde"}, {3 * one, "ade"}, {1, "de"}} {
+		age()
+		open(t, codecache.Options{Dir: dir, MaxBytes: tt.bytes})
+		if got := left(); got != tt.want {
+			t.Errorf("of %d bytes the entries %q are left, want %q", tt.bytes, got, tt.want)
+		}
+		for module := range ages {
+			if !strings.Contains(tt.want, module) {
+				delete(ages, module)
+			}
+		}
+	}
 }
 
 // Drafts of a process that died are removed once nobody can work at them; what
@@ -134,8 +149,7 @@ func TestDrafts(t *testing.T) {
 	}
 }
 
-// A module that takes long to compile holds up nobody who wants another one, and who
-// wants what is there waits for nothing. Who wants the same waits for it.
+// A module that takes long to compile holds up nobody who wants another one.
 func TestSlowModuleDelaysItsOwnOnly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	c := open(t, codecache.Options{Dir: dir})
@@ -144,33 +158,21 @@ func TestSlowModuleDelaysItsOwnOnly(t *testing.T) {
 	}
 	slow, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
-	for range 2 * codecache.Children() {
-		go func() {
-			_, err := c.Get(slow, "asleep", []byte("a"))
-			ended <- err
-		}()
-	}
+	go func() {
+		_, err := c.Get(slow, "asleep", []byte("a"))
+		ended <- err
+	}()
 	drafts := filepath.Join(dir, "draft-*")
 	for found, _ := filepath.Glob(drafts); len(found) == 0; found, _ = filepath.Glob(drafts) {
 		time.Sleep(time.Millisecond)
 	}
-	e, err := c.Get(t.Context(), "", []byte("a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.Release()
-	if e, err = c.Find("", []byte("a")); err != nil {
-		t.Fatal(err)
-	}
-	e.Release()
-	if found, _ := filepath.Glob(drafts); len(found) != 1 {
-		t.Errorf("one module is compiled into %d drafts", len(found))
+	compiled, _ := get(t, c, "", "a")
+	if found, err := c.Find("", []byte("a")); err != nil || found != compiled {
+		t.Errorf("found %q, %v; want %q", found, err, compiled)
 	}
 	cancel()
-	for range 2 * codecache.Children() {
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("ended with %v", err)
-		}
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
 	}
 }
 
@@ -182,16 +184,13 @@ func TestHammer(t *testing.T) {
 	for i := range 12 {
 		all.Go(func() {
 			module := string(rune('a' + i%3))
-			e, err := caches[1].Get(t.Context(), "", []byte(module))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer e.Release()
-			if e, err := caches[i%2].Get(t.Context(), "", []byte(module)); err != nil {
-				t.Error(err)
-			} else {
-				e.Release()
+			for _, c := range []*codecache.Cache{caches[1], caches[i%2]} {
+				dir, err := c.Get(t.Context(), "", []byte(module))
+				if err != nil {
+					t.Error(err)
+				} else if got := code(t, dir); got != "compiled "+module {
+					t.Errorf("of %s there is %q", module, got)
+				}
 			}
 		})
 	}

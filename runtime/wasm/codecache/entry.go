@@ -24,6 +24,7 @@ import (
 const (
 	draftPrefix = "draft-"
 	draftTime   = 10 * time.Minute // no compilation takes so long
+	readTime    = time.Minute      // within which who was given an entry has read it
 	sumFile     = "sha256"         // of an entry: digest of all else in it
 )
 
@@ -90,9 +91,10 @@ type stored struct {
 	used time.Time
 }
 
-// prune removes drafts that were left behind, and of what nobody uses the oldest, until the
-// rest is within bounds. A process beside us may use what we remove: it has read it already.
-// What else is in the directory is not ours.
+// prune removes drafts that were left behind, and what was used longest ago, until the rest is
+// within bounds. Who has loaded an entry does not need it any more: code is in memory as a copy.
+// What was used a moment ago stays, since it may be about to be read. What else is in the
+// directory is not ours.
 func (c *Cache) prune() error {
 	names, err := os.ReadDir(c.dir)
 	if err != nil {
@@ -114,17 +116,8 @@ func (c *Cache) prune() error {
 	}
 	slices.SortFunc(entries, func(a, b stored) int { return b.used.Compare(a.used) })
 	left := c.maxBytes
-	unused := slices.DeleteFunc(entries, func(e stored) bool {
-		c.mu.Lock()
-		used := c.users[e.key] > 0
-		c.mu.Unlock()
-		if used {
-			left -= e.size
-		}
-		return used
-	})
-	for _, e := range unused {
-		if left -= e.size; left >= 0 {
+	for _, e := range entries {
+		if left -= e.size; left >= 0 || time.Since(e.used) < readTime {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(c.dir, e.key)); err != nil {
