@@ -113,8 +113,8 @@ func TestRecordingCostsNoCall(t *testing.T) {
 	}
 }
 
-// What cannot be recorded is an error that says why.
-func TestRecordingOfNoModule(t *testing.T) {
+// What cannot be recorded, or is being recorded, is an error that says why.
+func TestRecordingRefused(t *testing.T) {
 	n, _, _, _ := recorded(t, recording.DefaultOptions())
 	c := admin.Client{Socket: n.config.AdminSocket}
 	o := recording.DefaultOptions()
@@ -128,6 +128,7 @@ func TestRecordingOfNoModule(t *testing.T) {
 		{"30-none", o, `there is no plugin "30-none"; wasmproxy plugin list shows the ids`},
 		{"server", o, "plugin server is a hook server: only plugins that are WebAssembly modules can be recorded"},
 		{"20-quota", wrong, "--for: must be greater than 0"},
+		{"20-quota", o, "plugin 20-quota is being recorded already"},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		if _, err := c.Record(ctx, want.id, want.o); err == nil || !strings.Contains(err.Error(), want.text) {

@@ -1,8 +1,6 @@
 package plugin
 
 import (
-	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -26,10 +24,11 @@ type Arg struct {
 	IsText bool
 }
 
-// Watched is a Plugin of which others can watch the calls.
+// Watched is a Plugin of which somebody can watch the calls.
 type Watched interface {
-	// Watch has w told of each call that begins until stop is called, or the plugin is closed.
-	Watch(w Watcher) (stop func())
+	// Watch has w told of each call that begins until stop is called, or the plugin is closed. It is false if somebody
+	// watches the plugin already, or it is closed.
+	Watch(w Watcher) (stop func(), ok bool)
 }
 
 // Watcher watches the calls of one plugin, several at a time. It must not wait.
@@ -50,81 +49,29 @@ type CallWatcher interface {
 	End(err error)
 }
 
-// Watches are who watches the calls of a plugin. Where nobody does, a call costs one look. The zero value is ready, and
+// Watchable is who watches the calls of a plugin. Where nobody does, a call costs one look. The zero value is ready, and
 // safe for concurrent use.
-type Watches struct {
-	mu     sync.Mutex
-	closed bool
-	all    atomic.Pointer[[]Watcher] // nil: nobody
+type Watchable struct {
+	by atomic.Pointer[Watcher] // nil: nobody; of nil: nobody can any more
 }
 
 // Watch implements Watched.
-func (s *Watches) Watch(w Watcher) (stop func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		w.Closed()
-		return func() {}
-	}
-	more := append(slices.Clone(s.watchers()), w)
-	s.all.Store(&more)
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		others := slices.DeleteFunc(slices.Clone(s.watchers()), func(o Watcher) bool { return o == w })
-		s.all.Store(&others)
-	}
+func (s *Watchable) Watch(w Watcher) (stop func(), ok bool) {
+	by := &w
+	return func() { s.by.CompareAndSwap(by, nil) }, s.by.CompareAndSwap(nil, by)
 }
 
-func (s *Watches) watchers() []Watcher {
-	if all := s.all.Load(); all != nil {
-		return *all
+// Begin returns what watches a call that begins; nil if nothing does.
+func (s *Watchable) Begin(ev Event, adj *Adjustment) CallWatcher {
+	if by := s.by.Load(); by != nil && *by != nil {
+		return (*by).Begin(ev, adj)
 	}
 	return nil
 }
 
-// Begin returns what watches a call that begins; nil if nothing does.
-func (s *Watches) Begin(ev Event, adj *Adjustment) CallWatcher {
-	var told callWatchers
-	for _, w := range s.watchers() {
-		if c := w.Begin(ev, adj); c != nil {
-			told = append(told, c)
-		}
-	}
-	if len(told) == 0 {
-		return nil
-	}
-	return told
-}
-
-// Close tells the watchers that the plugin is closed.
-func (s *Watches) Close() {
-	s.mu.Lock()
-	all := s.watchers()
-	s.closed = true
-	s.all.Store(nil)
-	s.mu.Unlock()
-	for _, w := range all {
-		w.Closed()
-	}
-}
-
-// callWatchers are told one after the other.
-type callWatchers []CallWatcher
-
-// Ask implements CallWatcher: the first that answers has the last word.
-func (all callWatchers) Ask(q *Question) bool {
-	return slices.ContainsFunc(all, func(c CallWatcher) bool { return c.Ask(q) })
-}
-
-func (all callWatchers) Answered(q *Question) {
-	for _, c := range all {
-		c.Answered(q)
-	}
-}
-
-func (all callWatchers) End(err error) {
-	for _, c := range all {
-		c.End(err)
+// Close tells the watcher that the plugin is closed.
+func (s *Watchable) Close() {
+	if by := s.by.Swap(new(Watcher)); by != nil && *by != nil {
+		(*by).Closed()
 	}
 }

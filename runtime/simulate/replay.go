@@ -80,7 +80,7 @@ func OpenReplay(header *recording.Header, o ReplayOptions) (*Replay, error) {
 	if !ok {
 		return nil, errors.Join(errors.New("only a plugin that is a WebAssembly module can be played a recording"), p.plugin.Close(context.Background()))
 	}
-	watched.Watch(p)
+	_, _ = watched.Watch(p) // nobody else does: the plugin was loaded for this
 	rights := plugin.RightsOf(p.plugin.Manifest(), load.Granted, "")
 	p.member = plugin.Member{ID: header.Plugin, Plugin: p.plugin, Capabilities: rights.Has(), Rights: rights}
 	return p, nil

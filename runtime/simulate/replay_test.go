@@ -97,7 +97,7 @@ func (r *recordings) replay(t *testing.T, rec *recording.Recording, code []byte,
 	p, err := OpenReplay(&rec.Header, ReplayOptions{Load: func(o LoadOptions) (plugin.Plugin, error) {
 		p, err := r.loader(t, code)(o)
 		if m != nil && err == nil {
-			p.(plugin.Watched).Watch(m)
+			p = mutated{p, m}
 		}
 		return p, err
 	}})
@@ -234,12 +234,34 @@ func (m *mutant) choose(c *recording.Call) {
 	m.keys = append(m.keys, key)
 }
 
-func (m *mutant) Begin(plugin.Event, *plugin.Adjustment) plugin.CallWatcher { return m }
-func (m *mutant) Closed()                                                   {}
-func (m *mutant) Answered(*plugin.Question)                                 {}
-func (m *mutant) End(error)                                                 {}
+// mutated is a plugin whose mutant is told before the watcher.
+type mutated struct {
+	plugin.Plugin
+	by *mutant
+}
 
-func (m *mutant) Ask(q *plugin.Question) bool {
+func (p mutated) Watch(w plugin.Watcher) (stop func(), ok bool) {
+	return p.Plugin.(plugin.Watched).Watch(altering{w, p.by})
+}
+
+type altering struct {
+	plugin.Watcher
+	by *mutant
+}
+
+func (w altering) Begin(ev plugin.Event, adj *plugin.Adjustment) plugin.CallWatcher {
+	return alteringCall{w.Watcher.Begin(ev, adj), w.by}
+}
+
+type alteringCall struct {
+	plugin.CallWatcher
+	by *mutant
+}
+
+func (c alteringCall) Ask(q *plugin.Question) bool { return c.by.alter(q) || c.CallWatcher.Ask(q) }
+
+// alter reports whether the question is dropped.
+func (m *mutant) alter(q *plugin.Question) bool {
 	asked := recording.Spell(*q, false, nil)
 	if asked.Key() != m.keys[len(m.keys)-1] {
 		return false

@@ -46,7 +46,11 @@ func (r Recordings) Record(ctx context.Context, id string, o recording.Options, 
 		return admin.NotReady(fmt.Sprintf("plugin %s is a hook server: only plugins that are WebAssembly modules can be recorded", id))
 	}
 	recorder := recording.NewRecorder(o)
-	defer watched.Watch(recorder)()
+	stop, ok := watched.Watch(recorder)
+	if !ok {
+		return admin.NotReady(fmt.Sprintf("plugin %s is being recorded already, or was replaced a moment ago: try again when the other recording has ended", id))
+	}
+	defer stop()
 	of, manifest := p.description, p.loaded.Manifest()
 	h := recording.Header{
 		Plugin: of.ID, Name: manifest.Name, Release: manifest.Version, Digest: of.Digest, Config: of.Config, Grant: of.Granted().Names(),

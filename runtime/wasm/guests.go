@@ -24,7 +24,7 @@ type guests struct {
 	id      string
 	options PluginOptions
 	effectiveLimits
-	plugin.Watches
+	plugin.Watchable
 	static bool // the manifest is in a custom section
 	memory *memoryBudget
 	compiledCode
@@ -181,7 +181,7 @@ func (p *guests) get(ctx context.Context, budget *plugin.Budget) (*guest, error)
 // Close implements plugin.Plugin. It does not wait for guests: a call may be what closes a plugin that was replaced.
 func (p *guests) Close(ctx context.Context) error {
 	p.end()
-	p.Watches.Close()
+	p.Watchable.Close()
 	p.resets.Wait()
 	if p.pool != nil {
 		p.pool.Close()
