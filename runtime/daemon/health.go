@@ -13,12 +13,12 @@ func (d *daemon) notReady(ctx context.Context, why bool) (reasons []string) {
 	if _, err := d.reconciler.Backend.Version(ctx); err != nil {
 		reasons = append(reasons, "the container runtime does not answer: "+plugin.Printable(err.Error(), 1<<10))
 	}
-	return append(reasons, d.unready(why, true)...)
+	return append(reasons, d.unready(ctx, why, true)...)
 }
 
 // unready is notReady without the container runtime's answer. It does not wait for the runtime. Without files, bad
 // files of settings and plugins are not among the reasons.
-func (d *daemon) unready(why, files bool) (reasons []string) {
+func (d *daemon) unready(ctx context.Context, why, files bool) (reasons []string) {
 	for _, err := range d.slots.Unread() {
 		if why {
 			reasons = append(reasons, "a directory of plugins cannot be read or is not trusted, its plugins stay as they are: "+plugin.Printable(err.Error(), 1<<10))
@@ -38,7 +38,7 @@ func (d *daemon) unready(why, files bool) (reasons []string) {
 			reasons = append(reasons, "the settings file cannot be used; "+s.Meanwhile())
 		}
 	}
-	return append(reasons, d.slots.Missing(why, files)...)
+	return append(reasons, d.slots.Missing(ctx, why, files)...)
 }
 
 // selfCheck succeeds if the owner of the slots and the listener answer. It makes no call of

@@ -87,12 +87,13 @@ func (d *daemon) snapshot(ctx context.Context) (*status.Status, error) {
 // levels is metrics.Levels.
 func (d *daemon) levels() (*status.Status, map[string]*plugin.Metrics) {
 	// At the end the plugins are not known.
-	s, _ := d.snapshot(context.Background())
+	ctx := context.Background()
+	s, _ := d.snapshot(ctx)
 	if !d.reconciler.Backend.Reachable() {
 		s.NotReady = []string{"there is no connection to the container runtime"}
 	}
-	s.NotReady = append(s.NotReady, d.unready(false, false)...)
-	return s, d.slots.Metrics()
+	s.NotReady = append(s.NotReady, d.unready(ctx, false, false)...)
+	return s, d.slots.Metrics(ctx)
 }
 
 // plugins returns the state of all plugins.

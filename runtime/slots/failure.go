@@ -1,6 +1,7 @@
 package slots
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,8 +13,8 @@ import (
 
 // Missing says which plugins are not as their files say, what runs instead, and why if asked. Without files it names
 // only those with policy Fail that are not active. There is none if the slots have ended.
-func (s *Slots) Missing(why, files bool) []string {
-	reasons, _ := ask(s, func() (reasons []string) {
+func (s *Slots) Missing(ctx context.Context, why, files bool) []string {
+	reasons, _ := ask(ctx, s, func() (reasons []string, err error) {
 		for _, p := range slices.Concat(s.order, slices.Collect(maps.Values(s.off))) {
 			name, failure := "plugin "+plugin.Printable(p.id, 1<<8), p.failure()
 			switch v := p.awaited(); {
@@ -29,7 +30,7 @@ func (s *Slots) Missing(why, files bool) []string {
 				reasons = append(reasons, fmt.Sprintf("%s with policy Fail is %s until it is loaded", name, p.state()))
 			}
 		}
-		return reasons
+		return reasons, nil
 	})
 	return reasons
 }

@@ -52,6 +52,6 @@ func openSlots(t *testing.T, c *config.Config, engine wasm.Options) (s *Slots, c
 // settle waits until no load, introduction or fill is under way.
 func (s *Slots) settle() {
 	for busy := true; busy; time.Sleep(time.Millisecond) {
-		busy, _ = ask(s, func() bool { return s.store == filling || s.awaits() })
+		busy, _ = ask(context.Background(), s, func() (bool, error) { return s.store == filling || s.awaits(), nil })
 	}
 }

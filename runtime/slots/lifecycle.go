@@ -113,7 +113,7 @@ func (s *Slots) Saved() bool { return s.durable.Saved() && s.lastGood.Saved() }
 
 // Answer returns nil once the owner of the slots has answered, which waits for nothing; else why ctx is done.
 func (s *Slots) Answer(ctx context.Context) error {
-	_, err := askWithin(ctx, s, func() struct{} { return struct{}{} })
+	_, err := ask(ctx, s, func() (struct{}, error) { return struct{}{}, nil })
 	return err
 }
 

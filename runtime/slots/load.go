@@ -28,16 +28,26 @@ func (p *slot) load(ctx context.Context, v *version) {
 		v.announced = true
 		p.owner.observer.Observe(ctx, &observe.PluginLoading{Plugin: p.id})
 	}
+	p.owner.load(ctx, v, p.owner.loader, p.persistent, func(ctx context.Context, err error) {
+		if err != nil {
+			p.fail(ctx, v, err)
+		}
+	})
+}
+
+// load loads a version in the background, with what the plugin keeps. ended is called once it is ready, or with the error,
+// unless nobody wants it any more.
+func (s *Slots) load(ctx context.Context, v *version, by *loader.Loader, keeps loader.Persistent, ended func(context.Context, error)) {
 	ctx, cancel := context.WithCancel(ctx)
 	v.cancel = cancel
 	v.become(loading)
-	p.owner.busy[v.lane]++
+	s.busy[v.lane]++
 	d, l, start := v.description, v.lane, time.Now()
-	p.owner.jobs.Go(func() {
+	s.jobs.Go(func() {
 		defer cancel()
-		have, err := p.owner.loader.Open(ctx, d, p.persistent, l == light)
-		posted := p.owner.post(func(ctx context.Context) {
-			p.owner.busy[l]--
+		have, err := by.Open(ctx, d, keeps, l == light)
+		posted := s.post(func(ctx context.Context) {
+			s.busy[l]--
 			v.took += time.Since(start)
 			switch {
 			case err == nil && v.state == closed:
@@ -45,12 +55,13 @@ func (p *slot) load(ctx context.Context, v *version) {
 			case err == nil:
 				v.loaded = have
 				v.become(ready)
+				ended(ctx, nil)
 			case v.state == closed:
 			case errors.Is(err, wasm.ErrNotCompiled):
 				v.lane = heavy
 				v.become(queued)
 			default:
-				p.fail(ctx, v, err)
+				ended(ctx, err)
 			}
 		})
 		if !posted && err == nil {
@@ -176,27 +187,19 @@ func (p *slot) synchronize(ctx context.Context, v *version, m loader.Member) {
 	})
 }
 
-// fail records why a version could not be loaded. The same module and settings are loaded
-// again only if the failure was temporary.
-func (p *slot) fail(ctx context.Context, v *version, err error) {
-	known := v.reason != nil && v.reason.Error() == err.Error()
+// fail notes why a version of these slots is not loaded, and reports whether that is another reason than before. The same
+// module and settings are loaded again only if the failure was temporary.
+func (v *version) fail(s *Slots, err error) (another bool) {
+	another = v.reason == nil || v.reason.Error() != err.Error()
 	if v.reason == nil {
 		v.failedSince = time.Now()
 	}
-	refused := p.refuses()
 	v.reason = err
 	v.become(failed)
-	if loadErr := new(wasm.LoadError); errors.As(err, &loadErr) && len(v.static.Hooks) == 0 {
-		v.static, p.owner.changed = loadErr.Manifest, true
-	}
-	p.owner.changed = p.owner.changed || refused != p.refuses()
-	if v == p.awaited() {
-		p.refusal.Set(err)
-	}
 	if errors.As(err, new(loader.TemporaryError)) || wasm.Temporary(err) {
 		v.backoff = min(max(2*v.backoff, minRetry), maxRetry)
 		time.AfterFunc(v.backoff, func() {
-			p.owner.post(func(context.Context) {
+			s.post(func(context.Context) {
 				if v.state == failed && v.loaded != nil { // its synchronization has failed
 					v.become(ready)
 				} else if v.state == failed {
@@ -205,7 +208,21 @@ func (p *slot) fail(ctx context.Context, v *version, err error) {
 			})
 		})
 	}
-	if known {
+	return another
+}
+
+// fail notes why a version could not be loaded, and what calls meet meanwhile.
+func (p *slot) fail(ctx context.Context, v *version, err error) {
+	refused := p.refuses()
+	another := v.fail(p.owner, err)
+	if loadErr := new(wasm.LoadError); errors.As(err, &loadErr) && len(v.static.Hooks) == 0 {
+		v.static, p.owner.changed = loadErr.Manifest, true
+	}
+	p.owner.changed = p.owner.changed || refused != p.refuses()
+	if v == p.awaited() {
+		p.refusal.Set(err)
+	}
+	if !another {
 		return
 	}
 	rejected := observe.PluginRejected{Plugin: p.id, Err: err}

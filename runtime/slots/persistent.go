@@ -1,15 +1,19 @@
 package slots
 
-import "github.com/wasmproxy/wasmproxy/runtime/plugin"
+import (
+	"context"
+
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
 
 // Metrics returns what each plugin counts and measures itself, by id. There is none if the slots have ended.
-func (s *Slots) Metrics() map[string]*plugin.Metrics {
-	own, _ := ask(s, func() map[string]*plugin.Metrics {
+func (s *Slots) Metrics(ctx context.Context) map[string]*plugin.Metrics {
+	own, _ := ask(ctx, s, func() (map[string]*plugin.Metrics, error) {
 		all := make(map[string]*plugin.Metrics, len(s.all))
 		for id, p := range s.all {
 			all[id] = p.persistent.Metrics
 		}
-		return all
+		return all, nil
 	})
 	return own
 }

@@ -23,23 +23,24 @@ type Recordings struct {
 }
 
 // Record writes the calls of the active version of a plugin to out, until the recording ends or ctx is done. The error is
-// an admin.NotReady, or that of out.
+// an admin.NotReady, that of out, or that ctx is done before it begins.
 func (r Recordings) Record(ctx context.Context, id string, o recording.Options, out io.Writer) error {
 	type found struct {
 		description registry.Description
 		loaded      *loader.Loaded
 	}
-	p, err := askOf(r.Slots, id, func(p *slot) (f found) {
-		if p != nil && p.active != nil {
-			f = found{p.active.description, p.active.loaded}
+	p, err := ask(ctx, r.Slots, func() (f found, err error) {
+		p, err := r.Slots.find(id)
+		switch {
+		case err != nil:
+			return f, err
+		case p.active == nil:
+			return f, admin.NotReady(fmt.Sprintf("plugin %s is not active: wasmproxy plugin list shows why", id))
 		}
-		return f
+		return found{p.active.description, p.active.loaded}, nil
 	})
 	if err != nil {
 		return err
-	}
-	if p.loaded == nil {
-		return admin.NotReady(fmt.Sprintf("plugin %s is not active: wasmproxy plugin list shows why", id))
 	}
 	watched, ok := p.loaded.Plugin.(plugin.Watched)
 	if !ok {

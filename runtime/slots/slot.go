@@ -49,6 +49,7 @@ type version struct {
 	took        time.Duration  // to load it and to tell it of pods
 	synced      bool           // with the pods that are older than it
 	loaded      *loader.Loaded // nil until it is loaded
+	called      *plugin.Shadow // how calls are shown to it, if it is a shadow; nil until it is active
 
 	synchronized *intercept.Synchronized // what its present description's generation knows of pods
 
@@ -70,7 +71,7 @@ type slot struct {
 	next        *version             // as the files said when they were good last; nil if that is active
 	nextFirst   bool                 // next is loaded before last, which may have crashed an earlier process
 	persistent  loader.Persistent
-	shadow      *shadow            // of the active version; nil: there is none
+	shadow      *version           // beside the active version, which calls are shown and which changes nothing; nil: there is none
 	judging     string             // the generation of its files that is on probation and judged again and again
 	warned      []observe.Event    // the warnings that were reported
 	met         status.PluginState // by calls, in the current generation

@@ -5,6 +5,7 @@
 package slots
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -133,14 +134,14 @@ func (s *Slots) reconcile(ctx context.Context) {
 		for _, p := range s.order {
 			switch v := p.loads(); {
 			case v == nil || v.state != queued || v.lane != l:
-			case s.busy[l] == atOnce() || l == heavy && s.compiles(v.description.Digest):
+			case !s.room(v):
 				waits = true
 			default:
 				p.load(ctx, v)
 			}
 		}
 	}
-	for _, p := range s.order {
+	for _, p := range s.order { // after the plugins themselves
 		s.Shadows.follow(ctx, p)
 	}
 	s.publish(ctx)
@@ -204,16 +205,27 @@ func (s *Slots) update(ctx context.Context, list registry.List) {
 	}
 }
 
-// compiles reports whether the module is being compiled for another plugin, whose
+// room reports whether a version can be loaded now. It cannot while its module is being compiled for another plugin, whose
 // code is to be shared.
-func (s *Slots) compiles(digest string) bool {
-	return slices.ContainsFunc(s.order, func(p *slot) bool {
-		v := p.loads()
-		if v == nil || v.description.Digest != digest {
-			return false
+func (s *Slots) room(v *version) bool {
+	if v.lane == heavy {
+		for _, p := range s.order {
+			for _, o := range []*version{p.loads(), p.shadow} {
+				if o.compiles() && o.description.Digest == v.description.Digest {
+					return false
+				}
+			}
 		}
-		return v.state == loading && v.loaded == nil && v.lane == heavy
-	})
+	}
+	return s.busy[v.lane] < atOnce()
+}
+
+// compiles reports whether the version's module is being compiled.
+func (v *version) compiles() bool {
+	if v == nil || v.loaded != nil {
+		return false
+	}
+	return v.state == loading && v.lane == heavy
 }
 
 // publish makes the members those that calls meet, if they differ from the published ones. With
@@ -266,48 +278,39 @@ func (s *Slots) publish(ctx context.Context) {
 	}
 }
 
-// ask returns what f returns in the goroutine of run. ok is false if the slots have ended.
-func ask[T any](s *Slots, f func() T) (answer T, ok bool) {
-	answers := make(chan T, 1)
-	if !s.post(func(context.Context) { answers <- f() }) {
-		return answer, false
+// ask returns what f returns in the goroutine of run. The error is f's, an admin.NotReady if the slots have ended, or
+// that there is no answer before ctx is done.
+func ask[T any](ctx context.Context, s *Slots, f func() (T, error)) (none T, err error) {
+	type answer struct {
+		value T
+		err   error
 	}
-	return <-answers, true
-}
-
-// askWithin is ask with an error, also if there is no answer before ctx is done.
-func askWithin[T any](ctx context.Context, s *Slots, f func() T) (answer T, err error) {
-	answered := make(chan T, 1)
-	go func() {
-		if answer, ok := ask(s, f); ok {
-			answered <- answer
-		}
-	}()
+	answers := make(chan answer, 1)
+	event := func(context.Context) {
+		value, err := f()
+		answers <- answer{value, err}
+	}
+	late := func() error { return fmt.Errorf("waiting for the owner of the plugins: %w", ctx.Err()) }
 	select {
-	case answer = <-answered:
-		return answer, nil
+	case s.events <- event:
 	case <-s.ended:
-		return answer, admin.NotReady("the proxy stops")
+		return none, admin.NotReady("the proxy stops")
 	case <-ctx.Done():
-		return answer, fmt.Errorf("waiting for the owner of the plugins: %w", ctx.Err())
+		return none, late()
+	}
+	select {
+	case a := <-answers:
+		return a.value, a.err
+	case <-ctx.Done():
+		return none, late()
 	}
 }
 
-// askOf asks about a plugin, of which p is nil if it is switched off. The error is an admin.NotReady.
-func askOf[T any](s *Slots, id string, f func(p *slot) T) (answer T, err error) {
-	known := false
-	answer, ok := ask(s, func() (none T) {
-		p := s.all[id]
-		if known = p != nil || s.off[id] != nil; !known {
-			return none
-		}
-		return f(p)
-	})
-	switch {
-	case !ok:
-		return answer, admin.NotReady("the proxy stops")
-	case !known:
-		return answer, admin.NotReady(fmt.Sprintf("there is no plugin %q; wasmproxy plugin list shows the ids", id))
+// find returns the slot of a plugin, also of one that is switched off. The error is an admin.NotReady.
+func (s *Slots) find(id string) (*slot, error) {
+	p := cmp.Or(s.all[id], s.off[id])
+	if p == nil {
+		return nil, admin.NotReady(fmt.Sprintf("there is no plugin %q; wasmproxy plugin list shows the ids", id))
 	}
-	return answer, nil
+	return p, nil
 }

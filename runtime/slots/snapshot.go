@@ -13,7 +13,7 @@ import (
 // Plugins returns the state at the moment. The error is that the slots have ended, or do not
 // answer before ctx is done.
 func (s *Slots) Plugins(ctx context.Context) (status.Plugins, error) {
-	return askWithin(ctx, s, s.look)
+	return ask(ctx, s, func() (status.Plugins, error) { return s.look(), nil })
 }
 
 // look takes the snapshot. It is for the goroutine of run.
@@ -35,7 +35,7 @@ func (s *Slots) look() status.Plugins {
 		if one.Pending == nil {
 			one.Pending = p.last.look()
 		}
-		one.Shadow = p.shadow.look()
+		one.Shadow = p.shadow.lookShadow()
 		if p.judging != "" {
 			if t := s.trials.Get(p.id, p.judging); t != nil {
 				one.Probation = t.Ends
@@ -48,15 +48,11 @@ func (s *Slots) look() status.Plugins {
 				one.Breaker, one.BreakerUntil = breaker.State.String(), breaker.Until
 			}
 		}
-		for _, v := range []*version{p.active, p.last, p.next} {
+		for _, v := range []*version{p.active, p.last, p.next, p.shadow} {
 			if v != nil && v.loaded != nil {
 				instances, memory := wasm.Usage(v.loaded.Plugin)
 				one.Instances, one.Memory = one.Instances+instances, one.Memory+memory
 			}
-		}
-		if p.shadow != nil && p.shadow.loaded != nil {
-			instances, memory := wasm.Usage(p.shadow.loaded.Plugin)
-			one.Instances, one.Memory = one.Instances+instances, one.Memory+memory
 		}
 		all.Plugins = append(all.Plugins, one)
 	}
