@@ -31,7 +31,7 @@ var mayImport = map[string]string{
 	"runtime/wasm/pool":        "runtime/plugin",
 	"runtime/wasm/preflight":   "abi runtime/wasm/binary",
 	"runtime/wasm/fuel":        "runtime/wasm/binary runtime/wasm/preflight",
-	"runtime/remote":           "abi runtime/crifield runtime/plugin runtime/remote/runtimehook runtime/observe",
+	"runtime/remote":           "abi runtime/crifield runtime/plugin runtime/remote/runtimehook",
 	"runtime/recording":        "abi runtime/plugin",
 	"runtime/registry":         "abi runtime/plugin runtime/observe runtime/regular",
 	"runtime/regular":          "",

@@ -122,7 +122,7 @@ func (l *Loader) Open(ctx context.Context, d registry.Description, k Persistent,
 		have.breaker = plugin.NewBreaker(observer, d.ID, nil)
 	}
 	if d.IsHookServer() {
-		o := remote.Options{ID: d.ID, Endpoint: d.Endpoint, Hooks: d.Hooks, ClearUnset: l.options.Config.KoordCompat, Observer: observer}
+		o := remote.Options{ID: d.ID, Endpoint: d.Endpoint, Hooks: d.Hooks, ClearUnset: l.options.Config.KoordCompat}
 		if have.breaker != nil { // a server that is started anew has nothing to do with the faults of the one before
 			o.Returned = func() { have.breaker.Reset(context.Background()) }
 		}

@@ -193,15 +193,6 @@ type MatchNeverFits struct {
 // InstanceMissing says that a plugin has no instance ready, and that the next call makes one.
 type InstanceMissing withPluginErr
 
-// EntryNotSent says that a hook server is not sent an entry that is not UTF-8. There is one
-// event for each connection.
-type EntryNotSent struct {
-	occurrence
-	Plugin string
-	Object
-	Field, Key string
-}
-
 // FileRejected says that a file in a plugin directory is not a plugin's.
 type FileRejected withErr // Err names the file
 

@@ -83,7 +83,7 @@ func TestSilentServer(t *testing.T) {
 	defer listener.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if err := connect(t, socket, nil).Call(ctx, nil, newEvent(abi.PreCreateContainer), plugin.NewAdjustment(abi.PreCreateContainer, 0)); !errors.Is(err, context.DeadlineExceeded) {
+	if err := connect(t, socket).Call(ctx, nil, newEvent(abi.PreCreateContainer), plugin.NewAdjustment(abi.PreCreateContainer, 0)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -93,7 +93,7 @@ func TestAbsentServer(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "hook.sock")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	err := connect(t, socket, nil).Call(ctx, nil, newEvent(abi.PreCreateContainer), plugin.NewAdjustment(abi.PreCreateContainer, 0))
+	err := connect(t, socket).Call(ctx, nil, newEvent(abi.PreCreateContainer), plugin.NewAdjustment(abi.PreCreateContainer, 0))
 	if !errors.Is(err, plugin.ErrAway) || ctx.Err() != nil || !strings.Contains(err.Error(), "no such file or directory") {
 		t.Errorf("error %v", err)
 	}
@@ -104,7 +104,7 @@ func TestOddSocketPaths(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"//hook.sock", "/%zz?a#b.sock", "/a b:c.sock"} {
 		serve(t, dir+name, echoing())
-		if _, err := ask(t, connect(t, dir+name, nil), newEvent(abi.PreCreateContainer)); err != nil {
+		if _, err := ask(t, connect(t, dir+name), newEvent(abi.PreCreateContainer)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -116,7 +116,7 @@ func TestOddSocketPaths(t *testing.T) {
 func TestRestartedServer(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "hook.sock")
 	stop := serve(t, socket, echoing())
-	p := connect(t, socket, nil)
+	p := connect(t, socket)
 	call := func() error { _, err := ask(t, p, newEvent(abi.PreCreateContainer)); return err }
 	if err := call(); err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func hangUp(t *testing.T, socket string) (attempts *atomic.Int64, stop func()) {
 // TestHammer calls from many goroutines while the server comes and goes.
 func TestHammer(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "hook.sock")
-	p := connect(t, socket, nil)
+	p := connect(t, socket)
 	var answered, failed atomic.Int64
 	var callers sync.WaitGroup
 	done, cancel := context.WithCancel(t.Context())

@@ -29,7 +29,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
-	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -87,7 +86,7 @@ func testKoordlet(t *testing.T, peer string) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	echoing, bare := connect(t, socket, nil), connectCompat(t, socket)
+	echoing, bare := connect(t, socket), connectCompat(t, socket)
 	incumbent := newIncumbent(t, peer)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range 600 {
@@ -114,7 +113,7 @@ func testKoordlet(t *testing.T, peer string) {
 func connectCompat(t *testing.T, socket string) *remote.Plugin {
 	t.Helper()
 	p, err := remote.New(remote.Options{
-		ID: "bare", Endpoint: socket, Hooks: remote.Hooks(), ClearUnset: true, Observer: observe.Discard(),
+		ID: "bare", Endpoint: socket, Hooks: remote.Hooks(), ClearUnset: true,
 	})
 	if err != nil {
 		t.Fatal(err)

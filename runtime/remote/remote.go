@@ -17,14 +17,13 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	pb "github.com/wasmproxy/wasmproxy/runtime/remote/runtimehook"
 )
 
 // Options say which hook server a plugin is, and what it is told.
 type Options struct {
-	ID       string      // the plugin's id, for its manifest and events
+	ID       string      // the plugin's id, for its manifest
 	Endpoint string      // absolute path of the server's unix socket
 	Hooks    abi.HookSet // the hooks that it is called in; those outside Hooks() are left out
 	// ClearUnset takes an empty cpuset and a zero oom_score_adj of a response's
@@ -33,7 +32,6 @@ type Options struct {
 	// Returned is called when there is a connection, the first and each that was made
 	// after one was lost; nil if nobody wants to know. It must return at once.
 	Returned func()
-	Observer observe.Observer // required
 }
 
 // Plugin is a hook server as a plugin.
@@ -41,7 +39,6 @@ type Plugin struct {
 	options  Options
 	manifest abi.Manifest
 	conn     *grpc.ClientConn
-	withheld sync.Once // an event says once that an entry is not sent
 	watching sync.WaitGroup
 }
 
@@ -147,11 +144,11 @@ func (p *Plugin) Call(ctx context.Context, _ *plugin.Budget, ev plugin.Event, ad
 		sent := &pb.PodSandboxHookRequest{
 			PodMeta:        podMeta(ev),
 			RuntimeHandler: text(ev, abi.Pod, abi.PodRuntimeHandler),
-			Labels:         p.entries(ev, abi.Pod, abi.PodLabels),
-			Annotations:    p.entries(ev, abi.Pod, abi.PodAnnotations),
+			Labels:         entries(ev, abi.Pod, abi.PodLabels),
+			Annotations:    entries(ev, abi.Pod, abi.PodAnnotations),
 			CgroupParent:   text(ev, abi.Pod, abi.PodCgroupParent),
-			Overhead:       nonEmpty(p.resources(ev, abi.Pod, abi.Overhead)),
-			Resources:      nonEmpty(p.resources(ev, abi.Pod, abi.Resources)),
+			Overhead:       nonEmpty(resources(ev, abi.Pod, abi.Overhead)),
+			Resources:      nonEmpty(resources(ev, abi.Pod, abi.Resources)),
 		}
 		got := &pb.PodSandboxHookResponse{}
 		if err := p.invoke(ctx, hook, sent, got); err != nil {
@@ -170,13 +167,13 @@ func (p *Plugin) Call(ctx context.Context, _ *plugin.Budget, ev plugin.Event, ad
 				Attempt: uint32(number(ev, abi.Container, abi.ContainerAttempt)),
 				Id:      text(ev, abi.Container, abi.ContainerID),
 			},
-			ContainerAnnotations: p.entries(ev, abi.Container, abi.ContainerAnnotations),
-			ContainerResources:   p.resources(ev, abi.Container, abi.Resources), // always, as the incumbent: zero where CRI has none
-			PodResources:         nonEmpty(p.resources(ev, abi.Pod, abi.Resources)),
-			PodAnnotations:       p.entries(ev, abi.Pod, abi.PodAnnotations),
-			PodLabels:            p.entries(ev, abi.Pod, abi.PodLabels),
+			ContainerAnnotations: entries(ev, abi.Container, abi.ContainerAnnotations),
+			ContainerResources:   resources(ev, abi.Container, abi.Resources), // always, as the incumbent: zero where CRI has none
+			PodResources:         nonEmpty(resources(ev, abi.Pod, abi.Resources)),
+			PodAnnotations:       entries(ev, abi.Pod, abi.PodAnnotations),
+			PodLabels:            entries(ev, abi.Pod, abi.PodLabels),
 			PodCgroupParent:      text(ev, abi.Pod, abi.PodCgroupParent),
-			ContainerEnvs:        p.entries(ev, abi.Container, abi.ContainerEnv),
+			ContainerEnvs:        entries(ev, abi.Container, abi.ContainerEnv),
 		}
 		got := &pb.ContainerResourceHookResponse{}
 		if err := p.invoke(ctx, hook, sent, got); err != nil {

@@ -1,13 +1,11 @@
 package remote
 
 import (
-	"context"
 	"unicode/utf8"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -34,14 +32,14 @@ func number(ev plugin.Event, o abi.Object, f abi.Field) int64 {
 // entries returns a map of the event; of a name that occurs more than once, the
 // last. What is not UTF-8 cannot be sent and is left out. An environment may
 // hold such a value.
-func (p *Plugin) entries(ev plugin.Event, o abi.Object, f abi.Field) map[string]string {
+func entries(ev plugin.Event, o abi.Object, f abi.Field) map[string]string {
 	all, errno := ev.Entries(o, f)
 	if errno != abi.OK {
 		return nil
 	}
 	sent := map[string]string{}
 	for k, v := range all {
-		if p.canSend(ev, o, f, k, v) {
+		if canSend(k, v) {
 			sent[k] = v
 		} else {
 			delete(sent, k) // an earlier one of the name is not the one that counts
@@ -50,17 +48,5 @@ func (p *Plugin) entries(ev plugin.Event, o abi.Object, f abi.Field) map[string]
 	return sent
 }
 
-// canSend reports whether the server is shown an entry. One event says that one is not:
-// the same containers come again and again.
-func (p *Plugin) canSend(ev plugin.Event, o abi.Object, f abi.Field, key, value string) bool {
-	if utf8.ValidString(key) && utf8.ValidString(value) {
-		return true
-	}
-	p.withheld.Do(func() {
-		info, _ := abi.FieldOf(o, f)
-		p.options.Observer.Observe(context.Background(), &observe.EntryNotSent{
-			Plugin: p.manifest.Name, Object: observe.ObjectOf(ev), Field: o.String() + "." + info.Name, Key: key,
-		})
-	})
-	return false
-}
+// canSend reports whether the protocol can carry an entry.
+func canSend(key, value string) bool { return utf8.ValidString(key) && utf8.ValidString(value) }

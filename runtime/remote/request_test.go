@@ -1,11 +1,7 @@
 package remote_test
 
 import (
-	"bytes"
 	"context"
-	"log/slog"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,8 +12,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/observe"
-	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/remote"
 	pb "github.com/wasmproxy/wasmproxy/runtime/remote/runtimehook"
@@ -98,30 +92,6 @@ func requestOf(t *testing.T, ev *event) (req proto.Message, method string) {
 	return req, method
 }
 
-// TestWithheldIsLoggedOnce wants one line for all that is not UTF-8, and no value in it.
-func TestWithheldIsLoggedOnce(t *testing.T) {
-	var log bytes.Buffer
-	socket := filepath.Join(t.TempDir(), "hook.sock")
-	serve(t, socket, echoing())
-	p := connect(t, socket, slogsink.New(slog.New(slog.NewTextHandler(&log, nil))))
-	for range 3 {
-		if _, err := ask(t, p, newEvent(abi.PreCreateContainer)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := strings.Count(log.String(), "\n"); n != 1 {
-		t.Errorf("%d lines, want 1:\n%s", n, &log)
-	}
-	for _, want := range []string{"plugin=koordlet", "namespace=shop pod=web-0", "container=app", "field=container.env", "key=KEY"} {
-		if !strings.Contains(log.String(), want) {
-			t.Errorf("no %s in %s", want, &log)
-		}
-	}
-	if strings.Contains(log.String(), "\xff") || strings.Contains(log.String(), "\xfe") || strings.Contains(log.String(), `\xff`) {
-		t.Errorf("value in %s", &log)
-	}
-}
-
 // TestMetadata wants the authority that hook servers always saw, and none of
 // what kubelet sent with its call.
 func TestMetadata(t *testing.T) {
@@ -146,7 +116,7 @@ func TestMetadata(t *testing.T) {
 // TestManifest names the hooks that are configured and that the protocol has.
 func TestManifest(t *testing.T) {
 	p, err := remote.New(remote.Options{
-		ID: "10-x", Endpoint: "/nowhere.sock", Observer: observe.Discard(),
+		ID: "10-x", Endpoint: "/nowhere.sock",
 		Hooks: abi.HookSetOf(abi.PreCreateContainer, abi.PostCreateContainer, abi.PreRunPodSandbox),
 	})
 	if err != nil {

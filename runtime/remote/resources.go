@@ -22,7 +22,7 @@ func containerWith(r *runtimeapi.LinuxContainerResources) crifield.Object {
 }
 
 // resources reads the event's fields from base on: abi.Resources or abi.Overhead.
-func (p *Plugin) resources(ev plugin.Event, o abi.Object, base abi.Field) *runtimeapi.LinuxContainerResources {
+func resources(ev plugin.Event, o abi.Object, base abi.Field) *runtimeapi.LinuxContainerResources {
 	r, c := &runtimeapi.LinuxContainerResources{}, plugin.Change{}
 	container := containerWith(r)
 	for i := range resourceFields {
@@ -42,7 +42,7 @@ func (p *Plugin) resources(ev plugin.Event, o abi.Object, base abi.Field) *runti
 				continue
 			}
 			for c.Key, c.Text = range all {
-				if p.canSend(ev, o, from, c.Key, c.Text) {
+				if canSend(c.Key, c.Text) {
 					container.Set(&c)
 				}
 			}

@@ -15,7 +15,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/remote"
 	pb "github.com/wasmproxy/wasmproxy/runtime/remote/runtimehook"
@@ -150,7 +149,7 @@ func TestClearUnset(t *testing.T) {
 		}
 		return &pb.ContainerResourceHookResponse{ContainerResources: &runtimeapi.LinuxContainerResources{CpuShares: 77}}, nil
 	}})
-	p, err := remote.New(remote.Options{ID: "koordlet", Endpoint: socket, Hooks: remote.Hooks(), ClearUnset: true, Observer: observe.Discard()})
+	p, err := remote.New(remote.Options{ID: "koordlet", Endpoint: socket, Hooks: remote.Hooks(), ClearUnset: true})
 	if err != nil {
 		t.Fatal(err)
 	}

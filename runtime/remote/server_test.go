@@ -2,8 +2,6 @@ package remote_test
 
 import (
 	"context"
-	"io"
-	"log/slog"
 	"net"
 	"path/filepath"
 	"testing"
@@ -11,8 +9,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/observe"
-	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/remote"
 	pb "github.com/wasmproxy/wasmproxy/runtime/remote/runtimehook"
@@ -94,12 +90,9 @@ func serve(t testing.TB, socket string, s hookServer) (stop func()) {
 }
 
 // connect returns a plugin that asks the hook server on the socket.
-func connect(t testing.TB, socket string, log observe.Observer) *remote.Plugin {
+func connect(t testing.TB, socket string) *remote.Plugin {
 	t.Helper()
-	if log == nil {
-		log = slogsink.New(slog.New(slog.NewTextHandler(io.Discard, nil)))
-	}
-	p, err := remote.New(remote.Options{ID: "koordlet", Endpoint: socket, Hooks: remote.Hooks(), Observer: log})
+	p, err := remote.New(remote.Options{ID: "koordlet", Endpoint: socket, Hooks: remote.Hooks()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +105,7 @@ func plugged(t testing.TB, s hookServer) *remote.Plugin {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "hook.sock")
 	serve(t, socket, s)
-	return connect(t, socket, nil)
+	return connect(t, socket)
 }
 
 // ask calls the plugin about ev and returns what it wants changed.

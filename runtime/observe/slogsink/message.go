@@ -69,8 +69,6 @@ var Messages = []Message{
 		"`match` selects pods, and the hook is of an image.", "Remove the key, or the hook."},
 	{(*observe.FileAlone)(nil), slog.LevelWarn, "plugin file describes no plugin",
 		"A JSON file in the plugin directory has no module beside it, such as after the module was removed. It has no effect.", "Remove the file, or put the module beside it."},
-	{(*observe.EntryNotSent)(nil), slog.LevelWarn, "entry is not UTF-8 and is not sent to the hook server; further ones are not logged",
-		"A container has an environment variable that the protocol cannot carry.", "None. The container gets it unchanged."},
 	{(*observe.HooksSkipped)(nil), slog.LevelWarn, "call passes without its hooks",
 		"A request cannot be decoded, or its pod or container is not known.", "See `err`. Plugins with `failure-policy` `Fail` refuse such calls."},
 	{(*observe.ChangesNotSent)(nil), slog.LevelWarn, "changes of plugins are left out: Docker has no such fields",
