@@ -106,12 +106,10 @@ func (c *Chain) Dispatch(ctx context.Context, budget *Budget, s Subject) ([]Owne
 		}
 		adj := m.NewAdjustment(s, c.cgroups)
 		adj.owned = owned
-		shadow := c.callShadow(ctx, budget, m.Shadow, s, owned)
 		err := c.callMember(ctx, budget, m, s, adj)
 		if Gone(ctx) {
 			return done, context.Canceled // ctx may be about to hear of it
 		}
-		shadow.compare(ctx, adj, err)
 		if err = c.resolve(ctx, m, s, adj, err); err != nil {
 			return done, err
 		}
@@ -136,11 +134,15 @@ func (c *Chain) Dispatch(ctx context.Context, budget *Budget, s Subject) ([]Owne
 	return done, nil
 }
 
-// callMember calls one member within its time, if its breaker lets it.
+// callMember calls one member within its time, and its shadow before, if its breaker lets it.
 func (c *Chain) callMember(ctx context.Context, budget *Budget, m *Member, s Subject, adj *Adjustment) error {
-	start := budget.call()
 	period, err := m.Breaker.enter()
 	called := err == nil
+	var shadow *shadowed
+	if called {
+		shadow = c.callShadow(ctx, budget, m.Shadow, s, adj.owned)
+	}
+	start := budget.call()
 	if called {
 		err = c.run(ctx, budget, m, s, adj, start)
 		if err != nil && c.keepFinished(ctx, s, adj, err) {
@@ -174,6 +176,9 @@ func (c *Chain) callMember(ctx context.Context, budget *Budget, m *Member, s Sub
 			adj.called.Outcome, adj.called.Class = observe.Failed, classOf(ctx, adj, err)
 		}
 		c.observer.Observe(ctx, &adj.called)
+	}
+	if !Gone(ctx) && !errors.Is(err, ErrBusy) {
+		shadow.compare(ctx, adj, err)
 	}
 	return err
 }

@@ -136,6 +136,40 @@ func TestShadowOfAPluginThatRefuses(t *testing.T) {
 	}
 }
 
+// A shadow is not called where its plugin's breaker is open, and a call for which no instance of the plugin was free tells
+// nothing of it.
+func TestShadowOfAPluginThatIsNotCalled(t *testing.T) {
+	const calls, faults = 8, 5 // after which the breaker opens
+	for _, test := range []struct {
+		fails          error
+		shown, counted int
+	}{
+		{errors.New("broken"), faults, faults},
+		{plugin.ErrBusy, calls, 0},
+	} {
+		shown := 0
+		twin := member("10-a", plugin.Ignore, func(context.Context, plugin.Event, *plugin.Adjustment) error { return test.fails })
+		m := withShadow(twin, function(func(context.Context, plugin.Event, *plugin.Adjustment) error {
+			shown++
+			return nil
+		}), observe.Discard())
+		m.Breaker = plugin.NewBreaker(observe.Discard(), "10-a", nil)
+		chain := plugin.NewChain(observe.Discard(), 2, m)
+		for range calls {
+			if _, err := chain.Dispatch(t.Context(), plugin.NewBudget(time.Minute), timed{&subject{hook: abi.PreCreateContainer}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		counted := 0
+		for _, n := range m.Shadow.Report().Outcomes {
+			counted += int(n)
+		}
+		if shown != test.shown || counted != test.counted {
+			t.Errorf("%v: of %d calls the shadow was shown %d and %d count, want %d and %d", test.fails, calls, shown, counted, test.shown, test.counted)
+		}
+	}
+}
+
 // The last calls that were not the same are kept, and of each a number of rows.
 func TestShadowKeepsTheLastCalls(t *testing.T) {
 	n := int64(0)
