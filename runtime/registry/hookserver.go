@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
-	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -49,15 +49,9 @@ func (s source) readJSON(path string, f files) (d Description, registers bool, p
 		}
 		err = errors.New("remote-endpoint: is missing")
 	}
-	for _, is := range []struct {
-		key   string
-		given bool
-	}{
-		{"config", from.Config != nil}, {"sha256", from.sha256 != ""}, {"engine", from.engine != ""},
-		{shadowKey, from.shadow != nil}, {"grant", from.Grant != 0}, {"limits", from.Limits != abi.Limits{}}, {"state", from.State != ""},
-	} {
-		if err == nil && is.given {
-			err = fmt.Errorf("%s: is for modules, and this is a hook server", is.key)
+	for _, of := range slices.Concat(moduleKeys, []key{{name: shadowKey}}) {
+		if err == nil && slices.Contains(from.keys, of.name) {
+			err = fmt.Errorf("%s: is for modules, and this is a hook server", of.name)
 		}
 	}
 	if err != nil {

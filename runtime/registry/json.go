@@ -68,6 +68,7 @@ func read(keys []key, file map[string]json.RawMessage) (s settings, first error)
 		if !given(v) {
 			continue
 		}
+		s.keys = append(s.keys, k.name)
 		if err := k.read(&s, v); err != nil && first == nil {
 			first = fmt.Errorf("%s: %w", k.name, err)
 		}

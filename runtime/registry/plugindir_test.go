@@ -174,6 +174,10 @@ func TestHookServersInThePluginDirectory(t *testing.T) {
 		"grant: is for modules":  `{"remote-endpoint": "/x", "grant": ["env"]}`,
 		"limits: is for modules": `{"remote-endpoint": "/x", "limits": {"fuel": 1}}`,
 		"state: is for modules":  `{"remote-endpoint": "/x", "state": "none"}`,
+
+		"tick-timeout: is for modules":                                    `{"remote-endpoint": "/x", "tick-timeout": "1s"}`,
+		"tick-period: is for modules":                                     `{"remote-endpoint": "/x", "tick-period": "10s"}`,
+		"shadow: is for modules":                                          `{"remote-endpoint": "/x", "shadow": {"wasm-module": "next.wasm"}}`,
 		`unknown key "Remote-endpoint" (did you mean "remote-endpoint"?)`: `{"Remote-endpoint": "/x"}`,
 		"describes no plugin: it has no remote-endpoint":                  `{"failure-policy": "Fail"}`,
 		"is not JSON": `{`,

@@ -17,6 +17,7 @@ import (
 // settings is what a JSON file says, of whichever directory.
 type settings struct {
 	Description
+	keys   []string // that have a value
 	hooks  []string // that it names; nil if it names none
 	sha256 string   // that the module must have; "" if it may have any
 	engine string   // "" if none is named
