@@ -25,8 +25,8 @@ func ParseMatch(b []byte) (abi.Match, error) {
 	}
 	read := map[string]func(json.RawMessage) error{
 		"namespaces": globs(&m.Namespaces), "qos": globs(&m.QoS), "containers": globs(&m.Containers),
-		"runtime_handlers": globs(&m.RuntimeHandlers), "runtime-handlers": globs(&m.RuntimeHandlers), // as a manifest, and as the file's other keys
-		"labels": values(&m.Labels), "annotations": values(&m.Annotations),
+		"runtime-handlers": globs(&m.RuntimeHandlers), // as the file's other keys, and not as in a manifest
+		"labels":           values(&m.Labels), "annotations": values(&m.Annotations),
 	}
 	for _, key := range slices.Sorted(maps.Keys(file)) {
 		if read[key] == nil {

@@ -46,7 +46,7 @@ func TestHookserverFiles(t *testing.T) {
 		{"unknown keys", "a.json", `{"remote-endpoint": "/x.sock", "retries": 5, "config": [], "match": null}`, registry.Description{ID: "a", Endpoint: "/x.sock"}},
 		{"keys that Koordinator has not", "a.json", `{"remote-endpoint": "/x.sock", "timeout": "300ms", "order": "15", "match": {
 			"namespaces": ["prod-*", "!prod-bank"], "labels": {"tier": "gold"}, "annotations": {"example.com/x": "*"},
-			"qos": ["Burstable"], "runtime_handlers": ["kata"], "containers": ["app"]}}`,
+			"qos": ["Burstable"], "runtime-handlers": ["kata"], "containers": ["app"]}}`,
 			registry.Description{ID: "a", Endpoint: "/x.sock", Timeout: 300 * time.Millisecond, Order: "15", Match: abi.Match{
 				Namespaces: []string{"prod-*", "!prod-bank"}, Labels: map[string]string{"tier": "gold"}, Annotations: map[string]string{"example.com/x": "*"},
 				QoS: []string{"Burstable"}, RuntimeHandlers: []string{"kata"}, Containers: []string{"app"},
@@ -95,6 +95,8 @@ func TestBadHookserverFiles(t *testing.T) {
 		{"order", `{"remote-endpoint": "/x", "order": 5}`, `order: 5 is not a string such as "15"`},
 		{"match no object", `{"remote-endpoint": "/x", "failure-policy": "Fail", "match": ["prod-*"]}`, `match: ["prod-*"] is not an object`},
 		{"match of an unknown key", `{"remote-endpoint": "/x", "match": {"namespace": "prod"}}`, `match: unknown key "namespace"; known are namespaces, qos, runtime-handlers, containers, labels, annotations`},
+		{"match with a manifest's key", `{"remote-endpoint": "/x", "match": {"runtime_handlers": ["kata"], "runtime-handlers": ["runc"]}}`,
+			`match: unknown key "runtime_handlers"; known are namespaces, qos, runtime-handlers, containers, labels, annotations`},
 		{"match of one namespace", `{"remote-endpoint": "/x", "match": {"namespaces": "prod"}}`, `match: namespaces: "prod" is not a list of globs`},
 		{"match of no namespace", `{"remote-endpoint": "/x", "match": {"namespaces": []}}`, `match: namespaces: is empty and would match nothing`},
 		{"match of a label's name", `{"remote-endpoint": "/x", "match": {"labels": {"tier": 1}}}`, `match: labels: {"tier":1} is not an object of keys and values`},
