@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"fmt"
 	"maps"
 	"path"
 	"reflect"
@@ -142,4 +143,24 @@ func (s *scope) ReadBounds() *abi.Match {
 		return nil
 	}
 	return s.of.Bounds
+}
+
+var qosClasses = []string{"Guaranteed", "Burstable", "BestEffort"}
+
+// CheckMatch says what is wrong with a match that Matches could not judge, or
+// that would fit nothing for ever.
+func CheckMatch(m abi.Match) error {
+	for key, list := range map[string][]string{"namespaces": m.Namespaces, "runtime-handlers": m.RuntimeHandlers, "containers": m.Containers} {
+		for _, glob := range list {
+			if _, err := path.Match(strings.TrimPrefix(glob, "!"), ""); err != nil {
+				return fmt.Errorf("%s: %.64q is not a glob", key, glob)
+			}
+		}
+	}
+	for _, class := range m.QoS {
+		if !slices.Contains(qosClasses, strings.TrimPrefix(class, "!")) {
+			return fmt.Errorf("qos: %.64q is none of %s", class, strings.Join(qosClasses, ", "))
+		}
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package registry
 import (
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -37,10 +38,7 @@ var hookserverKeys = []key{
 	{"failure-policy", readPolicy},
 	{"runtime-hooks", value("a list of hook names", func(s *settings) *[]string { return &s.hooks })},
 	{"timeout", text(aTimeout, readTimeout(hookTimeout))},
-	{"match", func(s *settings, v json.RawMessage) (err error) {
-		s.Match, err = plugin.ParseMatch(compact(v))
-		return err
-	}},
+	{"match", readMatch},
 	{"order", value(`a string such as "15", which is compared as names of files are`, func(s *settings) *string { return &s.Order })}, // as a number 5 would come after 10
 }
 
@@ -64,6 +62,16 @@ var pluginKeys = slices.Concat(hookserverKeys, moduleKeys, []key{
 	{"dry-run", value("true or false", func(s *settings) *bool { return &s.DryRun })},
 	{shadowKey, readShadow},
 })
+
+// matchKeys are those of match.
+var matchKeys = []key{
+	{"namespaces", globs(func(s *settings) *[]string { return &s.Match.Namespaces })},
+	{"qos", globs(func(s *settings) *[]string { return &s.Match.QoS })},
+	{"runtime-handlers", globs(func(s *settings) *[]string { return &s.Match.RuntimeHandlers })}, // as other keys of the file, and not as in a manifest
+	{"containers", globs(func(s *settings) *[]string { return &s.Match.Containers })},
+	{"labels", value("an object of keys and values", func(s *settings) *map[string]string { return &s.Match.Labels })},
+	{"annotations", value("an object of keys and values", func(s *settings) *map[string]string { return &s.Match.Annotations })},
+}
 
 // What runs a module, as an operator names it.
 const (
@@ -104,6 +112,30 @@ func oneOf(of func(*settings) *string, a, b string) func(*settings, string) erro
 		*of(s) = text
 		return nil
 	}
+}
+
+// globs reads a list that has something.
+func globs(of func(*settings) *[]string) func(*settings, json.RawMessage) error {
+	return func(s *settings, v json.RawMessage) (err error) {
+		if *of(s), err = decode[[]string](v, "a list of globs"); err == nil && len(*of(s)) == 0 {
+			err = errors.New("is empty and would match nothing")
+		}
+		return err
+	}
+}
+
+// readMatch refuses keys that are not known: who writes one wants fewer pods than would match without it.
+func readMatch(s *settings, v json.RawMessage) error {
+	file, err := decode[map[string]json.RawMessage](v, "an object")
+	if err != nil {
+		return err
+	}
+	of, err := readKnown(matchKeys, file)
+	if err != nil {
+		return err
+	}
+	s.Match = of.Match
+	return plugin.CheckMatch(s.Match)
 }
 
 func readEndpoint(s *settings, text string) error {
