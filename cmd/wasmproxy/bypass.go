@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,14 +23,17 @@ The values that plugins have set in cgroup files and resources are undone first.
 over restarts of the proxy and the node until it is switched off: it is on as long as the file of
 the setting bypass-file exists, whose text is the reason.
 
-The command asks the running proxy, which makes or removes the file. If no proxy answers, or the
-proxy may not change the file, the command does so itself.
+The command makes or removes the file that the running proxy names, and waits until the proxy has
+seen that. If no proxy answers, it goes by the file of the settings, and says so.
 
 A settings file that cannot be read does not stop the command: it says so, and goes by the last
 good settings, or else by flags, variables and defaults.`
 
-// bypassTime is how long the proxy may take to answer before the command goes by the file.
+// bypassTime is how long the proxy may take to answer before the command goes by the settings, and then to see the change.
 const bypassTime = 5 * time.Second
+
+// bypassUndoTime is how long the command waits until values are undone. What lasts longer is tried again by the proxy.
+const bypassUndoTime = time.Second
 
 func bypassCommand() *cobra.Command {
 	var reason, format string
@@ -39,7 +43,7 @@ func bypassCommand() *cobra.Command {
 		Long:  bypassLong,
 		Args:  noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return setBypass(cmd, format, admin.Client.Bypass, func(string) error { return nil })
+			return setBypass(cmd, format, nil)
 		},
 	}
 	on := &cobra.Command{
@@ -47,10 +51,7 @@ func bypassCommand() *cobra.Command {
 		Short: "Have every call pass as it came, and undo the values of plugins",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ask := func(c admin.Client, ctx context.Context) (status.Bypass, error) {
-				return c.SetBypass(ctx, true, reason)
-			}
-			return setBypass(cmd, format, ask, func(file string) error { return bypass.Make(file, reason) })
+			return setBypass(cmd, format, func(file string) error { return bypass.Make(file, reason) })
 		},
 	}
 	off := &cobra.Command{
@@ -58,8 +59,7 @@ func bypassCommand() *cobra.Command {
 		Short: "Load the plugins again, as at a start",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ask := func(c admin.Client, ctx context.Context) (status.Bypass, error) { return c.SetBypass(ctx, false, "") }
-			return setBypass(cmd, format, ask, bypass.Remove)
+			return setBypass(cmd, format, bypass.Remove)
 		},
 	}
 	for _, c := range []*cobra.Command{cmd, on, off} {
@@ -71,42 +71,80 @@ func bypassCommand() *cobra.Command {
 	return cmd
 }
 
-// setBypass asks the proxy, or does it itself, and shows what the bypass is then.
-func setBypass(
-	cmd *cobra.Command, format string,
-	ask func(admin.Client, context.Context) (status.Bypass, error), self func(file string) error,
-) error {
+// setBypass changes the file with set, which is nil if that is not wanted, and shows what the bypass is then.
+func setBypass(cmd *cobra.Command, format string, set func(file string) error) error {
 	c, err := knownSettings(cmd, true)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), bypassTime)
 	defer cancel()
-	client := admin.Client{Socket: config.Path(c.AdminSocket)}
-	now, err := status.Bypass{}, admin.ErrNoProxy
+	proxy := admin.Client{Socket: config.Path(c.AdminSocket)}
+	now, silent := status.Bypass{}, admin.ErrNoProxy
 	if c.AdminSocket != "" {
-		now, err = ask(client, ctx)
+		now, silent = proxy.Bypass(ctx)
 	}
-	silent := ""
 	switch {
-	case err == nil:
-	case errors.Is(err, admin.ErrNoProxy) || ctx.Err() != nil:
-		silent = err.Error()
-		now, err = bypassByFile(c.BypassFile, self)
-	default:
-		now, err = bypassForProxy(ctx, client, self, err)
+	case cmd.Context().Err() != nil:
+		return fmt.Errorf("the command was interrupted, and has changed nothing: %w", context.Cause(cmd.Context()))
+	case errors.Is(silent, fs.ErrPermission): // the error says who may
+		return silent
+	case silent != nil:
+		now.File = c.BypassFile
+	case set == nil:
+		return printBypass(cmd, format, now, nil)
+	}
+	if now.File == "" {
+		return wrongUsage("there is no bypass file: name one with bypass-file in the proxy's settings or, if no proxy answers, with --bypass-file")
+	}
+	if set != nil {
+		err = set(now.File)
 	}
 	if err != nil {
 		return err
 	}
-	if format == "json" {
-		return encode(cmd.OutOrStdout(), now)
+	s, err := bypass.Read(now.File)
+	if err != nil {
+		return err
 	}
+	now.On, now.Since, now.Reason = s.On, s.Since, s.Reason
+	if silent == nil {
+		now.Undone, err = awaitBypass(cmd.Context(), proxy, s.On)
+	}
+	if err != nil {
+		const unseen = "the command has changed the bypass file %s, but the proxy does not say that it sees the change: %w"
+		return fmt.Errorf(unseen, printable(now.File), err)
+	}
+	return printBypass(cmd, format, now, silent)
+}
+
+// awaitBypass waits until the proxy has seen that its file is there, or is not, and for a while until values are undone.
+func awaitBypass(ctx context.Context, proxy admin.Client, on bool) (undone bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, bypassTime)
+	defer cancel()
+	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		now, err := proxy.Bypass(ctx)
+		if err != nil {
+			return false, err
+		}
+		done := !on || now.Undone || time.Since(begun) > bypassUndoTime
+		if now.On == on && done {
+			return now.Undone, nil
+		}
+	}
+}
+
+// printBypass shows what the bypass is. silent is why the proxy does not tell; nil if it does.
+func printBypass(cmd *cobra.Command, format string, now status.Bypass, silent error) error {
 	out := cmd.OutOrStdout()
+	if format == "json" {
+		return encode(out, now)
+	}
 	fmt.Fprintln(out, bypassText(now, time.Now()))
 	switch {
-	case silent != "": // which is why the proxy does not tell
-		fmt.Fprintf(out, "No proxy answers, so only the file was looked at or changed (%s). A proxy that works sees it within a second, any other when it starts.\n", printable(silent))
+	case silent != nil:
+		const byFile = "No proxy answers, so only the file was looked at or changed (%s). A proxy that works sees it within a second, any other when it starts."
+		fmt.Fprintf(out, byFile+"\n", printable(silent.Error()))
 		if now.On {
 			fmt.Fprintln(out, "kubelet still needs a proxy that runs, or the runtime's own endpoint: see Uninstalling in docs/install.md.")
 		}
@@ -114,40 +152,6 @@ func setBypass(
 		fmt.Fprintln(out, "Values of plugins are left that are not undone yet, or that CRI cannot clear: wasmproxy explain POD shows them.")
 	}
 	return nil
-}
-
-// bypassByFile is the bypass without a proxy that answers.
-func bypassByFile(file string, set func(file string) error) (now status.Bypass, err error) {
-	if file == "" {
-		return now, wrongUsage("bypass-file is empty: name the proxy's bypass file with --bypass-file")
-	}
-	if err := set(file); err != nil {
-		return now, err
-	}
-	s, err := bypass.Read(file)
-	return status.Bypass{On: s.On, File: file, Since: s.Since, Reason: s.Reason}, err
-}
-
-// bypassForProxy changes the file of a proxy that could not do so itself, for example because its
-// unit lets it write nowhere else, and waits until the proxy has seen the change.
-func bypassForProxy(ctx context.Context, proxy admin.Client, set func(file string) error, refused error) (status.Bypass, error) {
-	now, err := proxy.Bypass(ctx)
-	if err != nil || now.File == "" {
-		return now, refused
-	}
-	want, err := bypassByFile(now.File, set)
-	if err != nil {
-		return now, err
-	}
-	for {
-		if now, err = proxy.Bypass(ctx); err != nil {
-			return now, fmt.Errorf("the command has changed the bypass file %s, since the proxy could not (%w), but the proxy does not say that it sees the change: %w", printable(want.File), refused, err)
-		}
-		if now.On == want.On {
-			return now, nil
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
 }
 
 // bypassText is a line that says whether plugins are bypassed.

@@ -3,6 +3,7 @@ package admin_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -14,7 +15,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/admin"
 	"github.com/wasmproxy/wasmproxy/runtime/explain"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
-	"github.com/wasmproxy/wasmproxy/runtime/status"
+	"github.com/wasmproxy/wasmproxy/runtime/recording"
 )
 
 // socketPath is short, as a socket's path must be.
@@ -164,42 +165,20 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// The bypass is asked for and set; a request that is none is refused.
-func TestBypassRequests(t *testing.T) {
-	var got admin.BypassRequest
-	c, _ := serve(t, admin.Sources{
-		Bypass: func() status.Bypass { return status.Bypass{On: got.On} },
-		SetBypass: func(_ context.Context, on bool, reason string) (status.Bypass, error) {
-			got = admin.BypassRequest{On: on, Reason: reason}
-			if reason == "no" {
-				return status.Bypass{}, admin.NotReady("not now")
-			}
-			return status.Bypass{On: on, Reason: reason}, nil
-		},
-	})
-	if b, err := c.SetBypass(t.Context(), true, "a\nb"); err != nil || !b.On || b.Reason != "a\nb" || got.Reason != "a\nb" {
-		t.Errorf("got %+v, %v", b, err)
-	}
-	if b, err := c.Bypass(t.Context()); err != nil || !b.On {
-		t.Errorf("got %+v, %v", b, err)
-	}
-	if _, err := c.SetBypass(t.Context(), false, "no"); err == nil || err.Error() != "not now" {
-		t.Error(err)
-	}
+// A request for a recording that is none is refused.
+func TestRecordingRequests(t *testing.T) {
+	c, _ := serve(t, admin.Sources{Record: func(context.Context, string, recording.Options, io.Writer) error { return nil }})
 	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", c.Socket) }}}
 	defer client.CloseIdleConnections()
-	for body, want := range map[string]int{`{"on": true}`: 200, ``: 400, `{"onn": true}`: 400, `{"reason": "` + strings.Repeat("x", 1<<15) + `"}`: 400} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://admin/bypass", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := client.Do(req)
+	const right = `{"for_ns": 1000000000, "max": 1000000, "rate": 1, "call": 100000`
+	for body, want := range map[string]int{right + `}`: 200, ``: 400, right + `, "rates": 1}`: 400, right + strings.Repeat(" ", 1<<15) + `}`: 400} {
+		resp, err := client.Post("http://admin/plugins/a/recording", "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
 		resp.Body.Close()
 		if resp.StatusCode != want {
-			t.Errorf("%.20s: status %d, want %d", body, resp.StatusCode, want)
+			t.Errorf("%.80s: status %d, want %d", body, resp.StatusCode, want)
 		}
 	}
 }

@@ -79,11 +79,6 @@ func (c Client) Bypass(ctx context.Context) (status.Bypass, error) {
 	return ask[status.Bypass](ctx, c, http.MethodGet, "/bypass", nil)
 }
 
-// SetBypass has the bypass turned on, for a reason that may be empty, or off.
-func (c Client) SetBypass(ctx context.Context, on bool, reason string) (status.Bypass, error) {
-	return ask[status.Bypass](ctx, c, http.MethodPut, "/bypass", BypassRequest{on, reason})
-}
-
 // Retry has the version of a plugin loaded once more that failed its probation.
 func (c Client) Retry(ctx context.Context, plugin string) error {
 	_, err := ask[struct{}](ctx, c, http.MethodPost, "/plugins/"+url.PathEscape(plugin)+"/retry", nil)

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"encoding/json"
 	"net/http"
 	"time"
 
@@ -10,7 +11,9 @@ import (
 // record streams a recording until it ends or the client goes away, which also ends it.
 func (s *Sources) record(w http.ResponseWriter, r *http.Request) {
 	var o recording.Options
-	err := decode(w, r, &o)
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxHeader))
+	d.DisallowUnknownFields()
+	err := d.Decode(&o)
 	if err == nil {
 		err = o.Check()
 	}

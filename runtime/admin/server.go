@@ -56,9 +56,6 @@ type Sources struct {
 	Plugins func(context.Context) (status.Plugins, error)
 	// Bypass tells whether plugins are bypassed.
 	Bypass func() status.Bypass
-	// SetBypass turns the bypass on, for a reason that may be empty, or off. It returns when that
-	// counts for every call.
-	SetBypass func(ctx context.Context, on bool, reason string) (status.Bypass, error)
 	// Record writes what a plugin asks in its calls to out, a line in each Write, until the recording ends or ctx is done.
 	Record func(ctx context.Context, id string, o recording.Options, out io.Writer) error
 	// Retry has the version of a plugin loaded once more that failed its probation.
@@ -98,7 +95,6 @@ func (s *Sources) addStatus(mux *http.ServeMux) {
 //	GET /explain?name=[NAMESPACE/]POD[/CONTAINER]    an explain.Report
 //	GET /debug/pprof/                                Go's profiles of the process: names of functions, and no data
 //	GET /bypass                                      a status.Bypass
-//	PUT /bypass                                      the same; the body is a BypassRequest
 //	POST /plugins/{id}/recording                     lines of a recording; the body is a recording.Options
 //	POST /plugins/{id}/retry                         nothing: the version that failed its probation is loaded once more
 //	GET /plugins/{id}/shadow                         a plugin.ShadowReport
@@ -112,14 +108,6 @@ func (s *Sources) addOwn(mux *http.ServeMux) {
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("GET /bypass", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.Bypass()) })
-	mux.HandleFunc("PUT /bypass", func(w http.ResponseWriter, r *http.Request) {
-		var request BypassRequest
-		if err := decode(w, r, &request); err != nil {
-			answer(w, http.StatusBadRequest, problem{"the body is no request for the bypass: " + err.Error()})
-			return
-		}
-		answerWith(w, r, func(ctx context.Context) (status.Bypass, error) { return s.SetBypass(ctx, request.On, request.Reason) })
-	})
 	mux.HandleFunc("POST /plugins/{id}/recording", s.record)
 	mux.HandleFunc("POST /plugins/{id}/retry", func(w http.ResponseWriter, r *http.Request) {
 		answerWith(w, r, func(ctx context.Context) (struct{}, error) { return struct{}{}, s.Retry(ctx, r.PathValue("id")) })
@@ -168,18 +156,6 @@ func serve(ctx context.Context, l net.Listener, s *Sources, resources ...func(*h
 	}
 	<-stopped
 	return nil
-}
-
-// BypassRequest turns the bypass on or off.
-type BypassRequest struct {
-	On     bool   `json:"on"`
-	Reason string `json:"reason,omitempty"` // for people; it counts only if On is true
-}
-
-func decode(w http.ResponseWriter, r *http.Request, into any) error {
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxHeader))
-	d.DisallowUnknownFields()
-	return d.Decode(into)
 }
 
 // kinds are the errors of explain that have a status of their own.

@@ -37,7 +37,7 @@ func (d *daemon) serveOperators(ctx, background context.Context) {
 		Observer: d.observer, Explain: d.explain, Metrics: d.metrics.Handler(),
 		Healthy: d.selfCheck, NotReady: func(ctx context.Context) []string { return d.notReady(ctx, true) },
 		Bypass: d.slots.Bypass.Status, Status: d.status, Plugins: d.plugins,
-		SetBypass: d.slots.Bypass.Set, Retry: d.slots.Retry, Shadow: d.slots.Shadows.Report,
+		Retry: d.slots.Retry, Shadow: d.slots.Shadows.Report,
 		Record: slots.Recordings{Slots: d.slots, Version: d.version}.Record,
 	}
 	public := sources // of metrics-listen, where reasons have no errors of plugins

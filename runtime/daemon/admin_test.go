@@ -112,9 +112,6 @@ func TestStatusSocketOnlyTells(t *testing.T) {
 		if _, err := c.Explain(t.Context(), "web"); err == nil {
 			t.Error("it explains")
 		}
-		if _, err := c.SetBypass(t.Context(), true, ""); err == nil {
-			t.Error("it bypasses")
-		}
 		if _, err := c.Bypass(t.Context()); err == nil {
 			t.Error("it has the resource of the bypass")
 		}

@@ -48,8 +48,8 @@ func TestAuditLog(t *testing.T) {
 		{`"event":"settings_changed"`, `"plugin":"10-quota"`, `"digest":"`, `"settings_digest":"`},
 		{`"event":"disabled"`, `"plugin":"20-reject"`, `"digest":"`},
 		{`"event":"failed"`, `"plugin":"30-trap"`, `"pod":"web"`, `"hook":"PreCreateContainer"`, `"reason":"`},
-		{`"event":"bypass_on"`, `"by":"file"`, `"reason":"INC 4711"`},
-		{`"event":"bypass_off"`, `"by":"file"`},
+		{`"event":"bypass_on"`, `"reason":"INC 4711"`},
+		{`"event":"bypass_off"`},
 	} {
 		found := false
 		for line := range strings.Lines(string(text)) {

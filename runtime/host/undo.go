@@ -30,8 +30,12 @@ func (p *removal) undo(ctx context.Context) error {
 	}
 	client := admin.Client{Socket: config.Path(c.AdminSocket)}
 	now, err := client.Bypass(ctx)
-	if err == nil && !now.On {
-		now, err = client.SetBypass(ctx, true, reason)
+	switch {
+	case err != nil, now.On:
+	case now.File == "":
+		err = errors.New("the proxy has no bypass file")
+	default:
+		err = bypass.Make(h.Root.Under(now.File), reason)
 	}
 	for end := time.Now().Add(undoTime); err == nil && !now.Undone; now, err = client.Bypass(ctx) {
 		if time.Now().After(end) {

@@ -31,7 +31,12 @@ func TestUndo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			state, asked := status.Bypass{On: already}, 0
+			file, asked := dir+"/bypass", 0
+			if already {
+				if err := bypass.Make(file, "INC-1"); err != nil {
+					t.Fatal(err)
+				}
+			}
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() {
@@ -39,12 +44,11 @@ func TestUndo(t *testing.T) {
 					Observer: observe.Discard(),
 					Bypass: func() status.Bypass {
 						asked++
-						state.Undone = state.On && asked > 3
-						return state
-					},
-					SetBypass: func(_ context.Context, on bool, why string) (status.Bypass, error) {
-						state.On, state.Reason = on, why
-						return state, nil
+						is, err := bypass.Read(file)
+						if err != nil {
+							t.Error(err)
+						}
+						return status.Bypass{On: is.On, File: file, Undone: is.On && asked > 3}
 					},
 				})
 			}()
@@ -57,8 +61,9 @@ func TestUndo(t *testing.T) {
 			if err := <-ended; err != nil {
 				t.Error(err)
 			}
-			if want := map[bool]string{false: reason, true: ""}[already]; !state.On || state.Reason != want || asked < 4 {
-				t.Errorf("the bypass is %+v, asked %d times", state, asked)
+			want := map[bool]string{false: reason, true: "INC-1"}[already]
+			if is, err := bypass.Read(file); err != nil || is.Reason != want || asked < 4 {
+				t.Errorf("the bypass is %+v, %v, asked %d times", is, err, asked)
 			}
 			out.Reset()
 			if err := p.undo(t.Context()); err != nil || !strings.Contains(out.String(), "no proxy runs, so the values that plugins have set stay") {

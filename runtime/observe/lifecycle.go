@@ -114,7 +114,6 @@ type NoPlugins struct{ occurrence }
 // their values are undone.
 type BypassOn struct {
 	occurrence
-	By     string    // "file" or "command"
 	File   string    // that turned it on
 	Reason string    // the file's text
 	Since  time.Time // when the file was written
@@ -131,7 +130,6 @@ type BypassLasts struct {
 // BypassOff says that plugins are loaded again, as at a start.
 type BypassOff struct {
 	occurrence
-	By    string // "file" or "command"
 	File  string
 	Since time.Time // when the bypass began
 }

@@ -6,12 +6,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/wasmproxy/wasmproxy/runtime/admin"
 	"github.com/wasmproxy/wasmproxy/runtime/bypass"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
-	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
@@ -32,28 +30,25 @@ type Bypass struct {
 	undoing undoing
 	state   atomic.Pointer[bypass.State] // never nil
 
-	mu       sync.Mutex // held while the file is looked at, and its state is carried out
-	unknown  bool       // the file could not be looked at, and an event has said so
+	// Of who looks at the file: the start, and then watch.
+	unknown  bool // the file could not be looked at, and an event has said so
 	reminded time.Time
 }
-
-// By what a bypass began or ended.
-const (
-	byFile    = "file"
-	byCommand = "command"
-)
 
 // watch looks at the file until ctx is done, and tells the slots.
 func (b *Bypass) watch(ctx context.Context) {
 	if b.file == "" {
 		return
 	}
+	post := func(_ context.Context, on bool) {
+		b.slots.post(func(ctx context.Context) { b.slots.bypass(ctx, on) })
+	}
 	ticker := time.NewTicker(bypassPoll)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			b.look(ctx, byFile, b.post)
+			b.look(ctx, post)
 		case <-ctx.Done():
 			return
 		}
@@ -61,9 +56,7 @@ func (b *Bypass) watch(ctx context.Context) {
 }
 
 // look looks at the file, and carries out what it says: first for calls, and then for the slots, which learn of each change.
-func (b *Bypass) look(ctx context.Context, by string, tell func(context.Context, bool)) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (b *Bypass) look(ctx context.Context, tell func(context.Context, bool)) {
 	was := b.state.Load()
 	now, err := bypass.Read(b.file)
 	if err != nil { // it stays as it is
@@ -74,48 +67,28 @@ func (b *Bypass) look(ctx context.Context, by string, tell func(context.Context,
 		return
 	}
 	b.unknown = false
-	b.state.Store(&now)
-	switch {
-	case now.On && !was.On:
-		b.reminded = time.Now()
+	begins, ends := now.On && !was.On, !now.On && was.On
+	if begins {
 		b.undoing.begin()
 		b.slots.reconciler.Cut.Load().Begin()
 		b.slots.generations.swap(nil)
-		b.slots.observer.Observe(ctx, &observe.BypassOn{By: by, File: b.file, Reason: now.Reason, Since: now.Since})
-		tell(ctx, true)
-	case !now.On && was.On:
+	}
+	if ends {
 		b.slots.reconciler.Cut.Store(intercept.NewCut())
-		b.slots.observer.Observe(ctx, &observe.BypassOff{By: by, File: b.file, Since: was.Since})
+	}
+	b.state.Store(&now) // whoever asks is told what counts for calls
+	switch {
+	case begins:
+		b.reminded = time.Now()
+		b.slots.observer.Observe(ctx, &observe.BypassOn{File: b.file, Reason: now.Reason, Since: now.Since})
+		tell(ctx, true)
+	case ends:
+		b.slots.observer.Observe(ctx, &observe.BypassOff{File: b.file, Since: was.Since})
 		tell(ctx, false)
 	case now.On && time.Since(b.reminded) >= bypassReminder:
 		b.reminded = time.Now()
 		b.slots.observer.Observe(ctx, &observe.BypassLasts{File: b.file, Reason: now.Reason, Since: now.Since})
 	}
-}
-
-// post has the owner of the slots begin or end the bypass.
-func (b *Bypass) post(_ context.Context, on bool) {
-	b.slots.post(func(ctx context.Context) { b.slots.bypass(ctx, on) })
-}
-
-// Set makes or removes the file, and returns what has come of it, if the time allows when the values of plugins are undone.
-func (b *Bypass) Set(ctx context.Context, on bool, reason string) (status.Bypass, error) {
-	if b.file == "" {
-		return status.Bypass{}, admin.NotReady("the proxy has no bypass file: name one with the setting bypass-file")
-	}
-	var err error
-	if on {
-		err = bypass.Make(b.file, plugin.Printable(reason, len(reason)))
-	} else {
-		err = bypass.Remove(b.file)
-	}
-	if err != nil {
-		return status.Bypass{}, err
-	}
-	b.look(ctx, byCommand, b.post)
-	_, cancel := b.undoing.wait(ctx)
-	cancel()
-	return b.Status(), nil
 }
 
 // Status returns whether plugins are bypassed, and why.

@@ -76,7 +76,7 @@ func (s *Slots) Start(ctx context.Context) (err error) {
 	found(ctx, s.trials, list, s.config.PluginDir)
 	s.files.Store(&list)
 	if s.config.BypassFile != "" {
-		s.Bypass.look(ctx, byFile, s.bypass)
+		s.Bypass.look(ctx, s.bypass)
 	}
 	s.update(ctx, list)
 	s.reconcile(ctx)

@@ -47,9 +47,9 @@ func TestLines(t *testing.T) {
 		`"event":"loaded","plugin":"a","settings_digest":"cd","new":"1.0.0"`:                  &observe.PluginLoaded{Plugin: "a", Version: "1.0.0", Digest: "ab", SettingsDigest: "cd"},
 		`"event":"replaced","plugin":"a","old":"1.0.0","new":"1.1.0"`:                         &observe.PluginReplaced{PluginLoaded: observe.PluginLoaded{Plugin: "a", Version: "1.1.0"}, Previous: "1.0.0"},
 		`"event":"settings_changed","plugin":"a","settings_digest":"cd"`:                      &observe.PluginSettingsChanged{Plugin: "a", SettingsDigest: "cd"},
-		`"event":"bypass_on","reason":"INC 4711","by":"command"`:                              &observe.BypassOn{By: "command", Reason: "INC 4711"},
-		`"event":"bypass_off","by":"file"`:                                                    &observe.BypassOff{By: "file"},
-		`"event":"cgroup_undone",ABOUT,"field":"cpu.idle","new":"0"`:                          &observe.CgroupFileUndone{Object: web, File: "cpu.idle", Value: "0"},
+		`"event":"bypass_on","reason":"INC 4711"`:                                             &observe.BypassOn{Reason: "INC 4711"},
+		`"event":"bypass_off"`: &observe.BypassOff{},
+		`"event":"cgroup_undone",ABOUT,"field":"cpu.idle","new":"0"`: &observe.CgroupFileUndone{Object: web, File: "cpu.idle", Value: "0"},
 	} {
 		want = `{"time":"2026-11-22T09:00:00Z",` + strings.Replace(want, "ABOUT", `"namespace":"shop","pod":"web-0","pod_id":"6d2f","container":"main","container_id":"91ac"`, 1) + "}\n"
 		if got := (entry{at: time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC), line: lineOf(e)}).text(0); string(got) != want {
@@ -281,7 +281,7 @@ func TestAPluginTakesNoOthersLine(t *testing.T) {
 		}
 	}
 	lost := l.Lost()
-	l.Observe(t.Context(), &observe.BypassOn{By: "command"})
+	l.Observe(t.Context(), &observe.BypassOn{})
 	l.Observe(t.Context(), &observe.CallRefused{Plugin: "c"})
 	if more := l.Lost() - lost; lost == 0 || more > 0 {
 		t.Errorf("two plugins lost %d lines, and others %d", lost, more)

@@ -73,9 +73,9 @@ func lineOf(e observe.Event) *line {
 		}
 		return rare("removed", e.Plugin)
 	case *observe.BypassOn:
-		return rare("bypass_on", "", "reason", e.Reason, "by", e.By)
+		return rare("bypass_on", "", "reason", e.Reason)
 	case *observe.BypassOff:
-		return rare("bypass_off", "", "by", e.By)
+		return rare("bypass_off", "")
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ var Messages = []Message{
 	{(*observe.FieldsNotReset)(nil), slog.LevelWarn, "resources not set back to the values that they should have",
 		"A plugin was removed, or the kernel has lost its value, and an update of the container failed. It was to set `fields`.", "See `err`. Each scan tries again."},
 	{(*observe.BypassOn)(nil), slog.LevelWarn, "plugins are bypassed, every call passes as it came",
-		"The bypass file is there. Values of plugins are undone, and plugins with policy `Fail` are not enforced. `by` is `command` for `wasmproxy bypass on`.", "`wasmproxy bypass off`, once the plugins may come back."},
+		"The bypass file is there. Values of plugins are undone, and plugins with policy `Fail` are not enforced.", "`wasmproxy bypass off`, once the plugins may come back."},
 	{(*observe.BypassLasts)(nil), slog.LevelWarn, "plugins are still bypassed",
 		"Once an hour while the bypass lasts.", "`wasmproxy bypass off`, once the plugins may come back."},
 	{(*observe.BypassOff)(nil), slog.LevelWarn, "plugins are not bypassed any more",
