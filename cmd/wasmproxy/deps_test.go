@@ -40,7 +40,7 @@ var mayImport = map[string]string{
 	"deploy/systemd":           "",
 	"runtime/host":             "deploy/systemd runtime/admin runtime/bypass runtime/config runtime/dialect runtime/lastgood runtime/probation runtime/proxy runtime/regular runtime/status runtime/unitfile",
 	"runtime/unitfile":         "",
-	"runtime/doctor":           "runtime/dialect deploy/systemd runtime/admin runtime/bypass runtime/cgroup runtime/config runtime/docker runtime/host runtime/plugin runtime/proxy runtime/registry runtime/status runtime/unitfile",
+	"runtime/doctor":           "runtime/dialect deploy/systemd runtime/admin runtime/bypass runtime/cgroup runtime/config runtime/docker runtime/host runtime/plugin runtime/proxy runtime/registry runtime/status",
 	"runtime/peers":            "runtime/status",
 	"runtime/pods":             "abi runtime/dialect runtime/cri", // the store follows the rows of cri.Methods
 	"runtime/dialect":          "",

@@ -17,7 +17,7 @@ import (
 const doctorLong = `It looks at kubelet's files and process, the container runtime, cgroups, permissions, plugins,
 systemd units, and what the running proxy tells. It changes nothing. Each finding says where
 it is, what was found, what it causes and what to do. A check that cannot be made, such as
-one that needs a running proxy, is listed as not checked, with the reason.
+one that needs a running proxy, or systemd with --root, is listed as not checked, with the reason.
 
 The settings are those of serve: flags, environment and the file of --config, which is
 ` + host.SettingsFile + ` if it is not given and that file exists.

@@ -89,7 +89,7 @@ type Options struct {
 	Load func(context.Context, *config.Config) ([]string, error)
 	// Clock reports whether the kernel says that its clock is synchronized.
 	Clock func() (bool, error)
-	// Unit asks the host's systemd for properties of a unit.
+	// Unit asks the host's systemd for properties of a unit; nil if it cannot be asked.
 	Unit func(ctx context.Context, name string, properties ...string) (map[string]string, error)
 }
 

@@ -107,21 +107,30 @@ var planted = map[string]plant{
 	}},
 	"kubelet of RKE2 restarts again and again": {after: func(n *node) {
 		n.rke2()
-		n.options.Unit = kubeletIs("activating", "auto-restart", 17, 0)
+		n.unitIs("rke2-agent.service", "activating", "auto-restart", 17, 0)
 	}, want: []string{"kubelet-restarts: rke2-agent.service: it is activating (auto-restart)"}},
 	"RKE2 starts before the proxy": {after: func(n *node) {
 		n.rke2()
-		n.must(os.RemoveAll(n.root + "/etc/systemd/system/wasmproxy.service.d"))
-	}, want: []string{"unit-order: /usr/lib/systemd/system/wasmproxy.service: Before= does not name rke2-agent.service"}},
-	"kubelet waits for its next restart": {after: func(n *node) { n.options.Unit = kubeletIs("activating", "auto-restart", 17, 0) },
+		n.units[systemd.ServiceName]["Before"] = "shutdown.target kubelet.service"
+	}, want: []string{"unit-order: wasmproxy.service: Before= does not name rke2-agent.service"}},
+	"kubelet waits for its next restart": {after: func(n *node) { n.unitIs("kubelet.service", "activating", "auto-restart", 17, 0) },
 		want: []string{"kubelet-restarts: kubelet.service: it is activating (auto-restart), result exit-code, and systemd has restarted it 17 times"}},
-	"kubelet was just restarted again": {after: func(n *node) { n.options.Unit = kubeletIs("active", "running", 17, 5*time.Second) },
+	"kubelet was just restarted again": {after: func(n *node) { n.unitIs("kubelet.service", "active", "running", 17, 5*time.Second) },
 		want: []string{"kubelet-restarts: kubelet.service: it is active (running), .*17 times, last 5s ago"}},
-	"kubelet was restarted long ago": {after: func(n *node) { n.options.Unit = kubeletIs("active", "running", 17, time.Hour) }},
+	"kubelet was restarted long ago": {after: func(n *node) { n.unitIs("kubelet.service", "active", "running", 17, time.Hour) }},
 	"another program was installed": {after: func(n *node) {
-		n.put("/usr/bin/before", "the program before")
-		n.link(fmt.Sprintf("/proc/%d/exe", os.Getpid()), n.root+"/usr/bin/before")
+		n.put("/usr/bin/wasmproxy (deleted)", "the program before")
+		n.link(fmt.Sprintf("/proc/%d/exe", os.Getpid()), n.root+"/usr/bin/wasmproxy (deleted)")
 	}, want: []string{"proxy-program: /usr/bin/wasmproxy: process .* runs another program than this file"}},
+	"the program was removed": {after: func(n *node) {
+		n.must(os.Rename(n.root+"/usr/bin/wasmproxy", n.root+"/usr/bin/wasmproxy (deleted)"))
+		n.link(fmt.Sprintf("/proc/%d/exe", os.Getpid()), n.root+"/usr/bin/wasmproxy (deleted)")
+	}, want: []string{"proxy-program: /usr/bin/wasmproxy: stat /usr/bin/wasmproxy: no such file or directory"}},
+	"the proxy is not that of the unit": {after: func(n *node) {
+		n.units[systemd.ServiceName]["MainPID"] = "1"
+		n.put("/usr/bin/wasmproxy (deleted)", "the program before")
+		n.link("/proc/1/exe", n.root+"/usr/bin/wasmproxy (deleted)")
+	}},
 	"kubelet has another cgroup driver": {after: func(n *node) {
 		n.put("/var/lib/kubelet/config.yaml", "cgroupDriver: cgroupfs\ncontainerRuntimeEndpoint: "+ours+"\n")
 	}, want: []string{"cgroup-driver: /var/lib/kubelet/config.yaml: cgroupDriver is cgroupfs; the container runtime's is systemd"}},
@@ -172,15 +181,18 @@ var planted = map[string]plant{
 	"two plugins want different values": {before: func(n *node) { n.plugin("20-other.wasm", "conflict") }, after: func(n *node) { n.pods(2) },
 		want: []string{"plugin-calls: plugin 20-other: 2 of its 2 calls failed; .*(conflict)", "plugin-conflicts: plugin 20-other: 2 times"}},
 
-	"the unit is not enabled": {after: func(n *node) {
-		n.must(os.Remove(n.root + "/etc/systemd/system/multi-user.target.wants/" + systemd.ServiceName))
-	}, want: []string{"unit-enabled: /usr/lib/systemd/system/wasmproxy.service: the unit is not enabled"}},
-	"the unit is masked": {after: func(n *node) { n.link("/etc/systemd/system/"+systemd.SocketName, "/dev/null") }, want: []string{"unit-enabled: /etc/systemd/system/wasmproxy.socket: the unit is masked"}},
-	"the unit starts after kubelet": {after: func(n *node) {
-		for name, unit := range map[string]string{systemd.ServiceName: systemd.Service(), systemd.SocketName: systemd.Socket()} {
-			n.put("/usr/lib/systemd/system/"+name, strings.ReplaceAll(unit, "Before=kubelet.service", ""))
-		}
-	}, want: []string{"unit-order: /usr/lib/systemd/system/wasmproxy.service: Before= does not name kubelet.service"}},
+	"the unit is not enabled": {after: func(n *node) { n.units[systemd.ServiceName]["WantedBy"] = "" }, want: []string{"unit-enabled: wasmproxy.service: the unit is not enabled"}},
+	"the unit is masked":      {after: func(n *node) { n.units[systemd.SocketName] = map[string]string{"LoadState": "masked"} }, want: []string{"unit-enabled: wasmproxy.socket: the unit is masked"}},
+	"there is no socket unit": {after: func(n *node) { n.units[systemd.SocketName] = map[string]string{"LoadState": "not-found"} }},
+	"kubelet upholds the unit": {after: func(n *node) {
+		n.units[systemd.ServiceName]["WantedBy"], n.units[systemd.ServiceName]["UpheldBy"] = "", "kubelet.service"
+	}},
+	"the unit starts after kubelet": {after: func(n *node) { n.units[systemd.ServiceName]["Before"] = "shutdown.target" },
+		want: []string{"unit-order: wasmproxy.service: Before= does not name kubelet.service"}},
+	"kubelet's unit has another name": {after: func(n *node) {
+		n.units["kubelet.service"]["Id"] = "snap.kubelet.service"
+		n.units[systemd.SocketName]["Before"] = "snap.kubelet.service"
+	}},
 	"the clock is not synchronized": {after: func(n *node) { n.options.Clock = func() (bool, error) { return false, nil } }, want: []string{"clock: kernel"}},
 	"crictl calls containerd":       {after: func(n *node) { n.put("/etc/crictl.yaml", "runtime-endpoint: "+containerd+"\n") }, want: []string{"crictl: /etc/crictl.yaml: runtime-endpoint is " + containerd}},
 }
@@ -288,6 +300,28 @@ func TestEmptyHost(t *testing.T) {
 	}
 }
 
+// TestSystemdIsNotAsked: what only systemd knows is not checked, and the reason says so.
+func TestSystemdIsNotAsked(t *testing.T) {
+	n := newNode(t)
+	n.start()
+	expectUnchecked := func(reason string) {
+		t.Helper()
+		var got []string
+		for _, c := range doctor.Run(t.Context(), n.options).NotChecked {
+			if strings.HasPrefix(c.Reason, reason) {
+				got = append(got, c.Check)
+			}
+		}
+		if want := []string{"proxy-program", "kubelet-restarts", "unit-enabled", "unit-order"}; !slices.Equal(got, want) {
+			t.Errorf("since %q not checked: %q, want %q", reason, got, want)
+		}
+	}
+	n.options.Unit = nil
+	expectUnchecked("systemd of the host is not asked with --root")
+	n.must(os.RemoveAll(n.root + "/run/systemd"))
+	expectUnchecked("systemd does not run")
+}
+
 // TestOtherCgroupDriverIsANote: a kubelet since 1.31 takes the runtime's driver, so the node may be healthy.
 func TestOtherCgroupDriverIsANote(t *testing.T) {
 	n := newNode(t)
@@ -315,7 +349,9 @@ func (n *node) rke2() {
 	n.put("/usr/lib/systemd/system/rke2-agent.service", "[Service]\nExecStart=/usr/bin/rke2 agent\n")
 	n.put(n.kubeletProc("cmdline"), "kubelet\x00--container-runtime-endpoint="+ours+"\x00")
 	n.put("/etc/rancher/rke2/config.yaml", "kubelet-arg: [container-runtime-endpoint="+ours+"]\n")
-	n.put("/etc/systemd/system/wasmproxy.service.d/runtime.conf", "[Unit]\nBefore=rke2-agent.service\n")
+	n.units[systemd.ServiceName]["Before"] = "rke2-agent.service"
+	n.units["rke2-agent.service"] = map[string]string{"LoadState": "loaded", "Id": "rke2-agent.service"}
+	n.unitIs("rke2-agent.service", "active", "running", 1, time.Hour)
 }
 
 // disconnect ends the connection of what stands for kubelet.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -43,6 +44,7 @@ type node struct {
 	t       *testing.T
 	root    string
 	options doctor.Options
+	units   map[string]map[string]string // what systemd says of them
 	runtime *fake.RemoteRuntime
 	kubelet runtimeapi.RuntimeServiceClient
 	conn    *grpc.ClientConn
@@ -60,12 +62,21 @@ func newNode(t *testing.T) *node {
 	settings := config.Default()
 	settings.HookDir, settings.CgroupMode = "/etc/wasmproxy/hookserver.d", "v2" // which plain files can be
 	n := &node{t: t, root: root, options: doctor.Options{
-		Root: root, Settings: settings, Clock: func() (bool, error) { return true, nil }, Unit: kubeletIs("active", "running", 1, time.Hour),
+		Root: root, Settings: settings, Clock: func() (bool, error) { return true, nil },
 		Load: func(ctx context.Context, c *config.Config) ([]string, error) {
 			c.CacheDir = "" // the program of tests does not compile
 			return daemon.Check(ctx, c)
 		},
 	}}
+	n.units = map[string]map[string]string{
+		systemd.ServiceName: {"LoadState": "loaded", "WantedBy": "multi-user.target", "Before": "shutdown.target kubelet.service", "MainPID": fmt.Sprint(os.Getpid())},
+		systemd.SocketName:  {"LoadState": "loaded", "RequiredBy": systemd.ServiceName, "Before": "shutdown.target " + systemd.ServiceName},
+		"kubelet.service":   {"LoadState": "loaded", "Id": "kubelet.service"},
+	}
+	n.options.Unit = func(_ context.Context, name string, _ ...string) (map[string]string, error) {
+		return n.units[name], nil
+	}
+	n.unitIs("kubelet.service", "active", "running", 1, time.Hour)
 	for _, dir := range []string{settings.PluginDir, settings.HookDir, "/sys/fs/cgroup", "/run/containerd", "/run/wasmproxy", "/run/systemd/system"} {
 		n.must(os.MkdirAll(root+dir, 0o755))
 	}
@@ -84,10 +95,6 @@ func newNode(t *testing.T) *node {
 	n.put("/usr/lib/systemd/system/kubelet.service", "[Service]\nExecStart=/usr/bin/kubelet\n")
 	n.put("/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf", "[Service]\nEnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env\n"+
 		"ExecStart=\nExecStart=/usr/bin/kubelet --config=/var/lib/kubelet/config.yaml $KUBELET_KUBEADM_ARGS\n")
-	n.put("/usr/lib/systemd/system/"+systemd.ServiceName, systemd.Service())
-	n.put("/usr/lib/systemd/system/"+systemd.SocketName, systemd.Socket())
-	n.link("/etc/systemd/system/multi-user.target.wants/"+systemd.ServiceName, "/usr/lib/systemd/system/"+systemd.ServiceName)
-	n.link("/etc/systemd/system/sockets.target.wants/"+systemd.SocketName, "/usr/lib/systemd/system/"+systemd.SocketName)
 	n.plugin("10-quota.wasm", "quota")
 	n.put("/etc/wasmproxy/wasmproxy.yaml", "listen: "+ours+"\n")
 	n.runtime = fake.NewFakeRemoteRuntime()
@@ -97,16 +104,15 @@ func newNode(t *testing.T) *node {
 	return n
 }
 
-// kubeletIs is what systemd says of kubelet's unit. up is how long ago it became active.
-func kubeletIs(active, sub string, restarts int, up time.Duration) func(context.Context, string, ...string) (map[string]string, error) {
-	return func(context.Context, string, ...string) (map[string]string, error) {
-		var now unix.Timespec
-		err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
-		return map[string]string{
-			"ActiveState": active, "SubState": sub, "Result": "exit-code", "NRestarts": fmt.Sprint(restarts),
-			"ActiveEnterTimestampMonotonic": fmt.Sprint((now.Nano() - int64(up)) / 1000),
-		}, err
-	}
+// unitIs sets what systemd says of a unit that has a process. up is how long ago it became active.
+func (n *node) unitIs(name, active, sub string, restarts int, up time.Duration) {
+	n.t.Helper()
+	var now unix.Timespec
+	n.must(unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+	maps.Copy(n.units[name], map[string]string{
+		"ActiveState": active, "SubState": sub, "Result": "exit-code", "NRestarts": fmt.Sprint(restarts),
+		"ActiveEnterTimestampMonotonic": fmt.Sprint((now.Nano() - int64(up)) / 1000),
+	})
 }
 
 // kubeletProc is a file of kubelet's process: this one, which connects to the proxy.

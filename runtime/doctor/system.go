@@ -3,10 +3,8 @@ package doctor
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,79 +16,58 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/wasmproxy/wasmproxy/deploy/systemd"
-	"github.com/wasmproxy/wasmproxy/runtime/unitfile"
 )
 
-// unit returns where a unit is. The error says why systemd does not matter.
-func (n *node) unit(name string) (string, error) {
+// unit asks systemd for properties of a unit. The error says why there are none.
+func (n *node) unit(ctx context.Context, name string, properties ...string) (map[string]string, error) {
 	if _, err := os.Stat(n.under("/run/systemd/system")); err != nil {
-		return "", errors.New("systemd does not run")
+		return nil, errors.New("systemd does not run")
 	}
-	for _, dir := range unitfile.Dirs() {
-		if _, err := os.Lstat(filepath.Join(n.under(dir), name)); err == nil {
-			return filepath.Join(dir, name), nil
-		}
+	if n.Unit == nil {
+		return nil, errors.New("systemd of the host is not asked with --root")
 	}
-	return "", fmt.Errorf("there is no unit %s: the proxy is started by other means", name)
+	p, err := n.Unit(ctx, name, append(properties, "LoadState")...)
+	if name == systemd.ServiceName && p["LoadState"] == noUnit {
+		return nil, fmt.Errorf("there is no unit %s: the proxy is started by other means", name)
+	}
+	return p, err
 }
 
-func findUnitEnabled(_ context.Context, n *node) (all []found, err error) {
-	if _, err := n.unit(systemd.ServiceName); err != nil {
-		return nil, err
-	}
-	for _, name := range []string{systemd.SocketName, systemd.ServiceName} {
-		at, err := n.unit(name)
-		if err != nil { // a service without a socket unit makes its socket itself
-			continue
-		}
-		target, _ := os.Readlink(filepath.Join(n.under(filepath.Dir(at)), name))
-		switch {
-		case target == "/dev/null":
-			all = append(all, found{at, "the unit is masked"})
-		case !n.pulledIn(name):
-			all = append(all, found{at, "the unit is not enabled"})
+// noUnit is the LoadState of a unit that has no file.
+const noUnit = "not-found"
+
+func findUnitEnabled(ctx context.Context, n *node) (all []found, err error) {
+	for _, name := range []string{systemd.ServiceName, systemd.SocketName} {
+		p, err := n.unit(ctx, name, "WantedBy", "RequiredBy", "UpheldBy")
+		switch state := p["LoadState"]; {
+		case err != nil:
+			return nil, err
+		case state == noUnit: // a service without a socket unit makes its socket itself
+		case state != "loaded":
+			all = append(all, found{name, "the unit is " + state})
+		case p["WantedBy"]+p["RequiredBy"]+p["UpheldBy"] == "":
+			all = append(all, found{name, "the unit is not enabled"})
 		}
 	}
 	return all, nil
 }
 
-// pulledIn reports whether systemd starts a unit with another one: by a link of systemctl enable or of a vendor, or by a
-// drop-in of a target.
-func (n *node) pulledIn(name string) bool {
-	for _, dir := range unitfile.Dirs() {
-		for _, kind := range []string{"wants", "requires", "upholds"} {
-			if links, _ := filepath.Glob(filepath.Join(n.under(dir), "*."+kind, name)); len(links) > 0 {
-				return true
-			}
-		}
-		dropIns, _ := filepath.Glob(filepath.Join(n.under(dir), "*.target.d", "*.conf"))
-		for _, path := range dropIns {
-			for _, key := range []string{"Wants", "Requires", "Upholds"} {
-				if slices.Contains(wordsIn(path, key), name) {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-// findUnitOrder reads the unit and its drop-ins. kubelet's may have the order, too.
-func findUnitOrder(_ context.Context, n *node) ([]found, error) {
-	at, err := n.unit(systemd.ServiceName)
+// findUnitOrder asks for what the units are before. systemd also tells of units that name these in After=.
+func findUnitOrder(ctx context.Context, n *node) ([]found, error) {
+	kubelet, err := n.unit(ctx, cmp.Or(n.kubeletUnit, "kubelet.service"), "Id") // which may be the other name of a unit
 	if err != nil {
 		return nil, err
 	}
-	kubelet := cmp.Or(n.kubeletUnit, "kubelet.service")
-	for _, of := range []struct{ unit, key, other string }{
-		{systemd.ServiceName, "Before", kubelet}, {systemd.SocketName, "Before", kubelet},
-		{kubelet, "After", systemd.ServiceName}, {kubelet, "After", systemd.SocketName},
-	} {
-		if slices.Contains(n.unitValues(of.unit, of.key), of.other) {
+	for _, name := range []string{systemd.ServiceName, systemd.SocketName} {
+		p, err := n.unit(ctx, name, "Before")
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(strings.Fields(p["Before"]), kubelet["Id"]) {
 			return nil, nil
 		}
 	}
-	return []found{{at, "Before= does not name " + kubelet}}, nil
+	return []found{{systemd.ServiceName, "Before= does not name " + kubelet["Id"]}}, nil
 }
 
 const (
@@ -101,13 +78,10 @@ const (
 // findKubeletRestarts finds a kubelet that systemd starts again and again.
 func findKubeletRestarts(ctx context.Context, n *node) ([]found, error) {
 	kubelet := n.kubeletUnit
-	if _, err := n.unit(kubelet); kubelet == "" || err != nil {
-		return nil, errors.New("there is no systemd with a unit that starts kubelet")
+	if kubelet == "" {
+		return nil, errors.New("the host has no unit that starts kubelet")
 	}
-	if n.Unit == nil {
-		return nil, errors.New("systemd of the host is not asked")
-	}
-	p, err := n.Unit(ctx, kubelet, "ActiveState", "SubState", "Result", "NRestarts", "ActiveEnterTimestampMonotonic")
+	p, err := n.unit(ctx, kubelet, "ActiveState", "SubState", "Result", "NRestarts", "ActiveEnterTimestampMonotonic")
 	if err != nil {
 		return nil, err
 	}
@@ -130,69 +104,36 @@ func findKubeletRestarts(ctx context.Context, n *node) ([]found, error) {
 	return nil, nil
 }
 
-// findProgram compares the program of the process that serves with the one that the unit names.
-func findProgram(_ context.Context, n *node) ([]found, error) {
+// findProgram compares the program of the process that serves with the file that is in its place now.
+func findProgram(ctx context.Context, n *node) ([]found, error) {
 	if n.proxyErr != nil {
 		return nil, n.proxyErr
 	}
-	if _, err := n.unit(systemd.ServiceName); err != nil {
+	p, err := n.unit(ctx, systemd.ServiceName, "MainPID")
+	if err != nil {
 		return nil, err
 	}
-	words, program := n.unitValues(systemd.ServiceName, "ExecStart"), "" // of drop-ins, too, of which the last one counts
-	for i := range max(len(words)-1, 0) {
-		if words[i+1] == "serve" {
-			program = words[i]
-		}
+	if p["MainPID"] != strconv.Itoa(n.status.PID) { // it may be in a container, where processes have other numbers
+		return nil, fmt.Errorf("the proxy that answers is not the process of %s", systemd.ServiceName)
 	}
-	if !filepath.IsAbs(program) {
-		return nil, errors.New("the unit names no program")
-	}
-	process := filepath.Join(n.under("/proc"), strconv.Itoa(n.status.PID), "exe") // the kernel's link leads to a removed file, too
-	running, err := digestOf(process)
+	exe := filepath.Join(n.under("/proc"), p["MainPID"], "exe") // the kernel's link leads to a removed file, too
+	program, err := os.Readlink(exe)
 	if err != nil {
-		return nil, fmt.Errorf("the program of process %d cannot be read: %v", n.status.PID, err)
+		return nil, err
 	}
-	installed, err := digestOf(n.under(program))
+	running, err := os.Stat(exe)
+	if err != nil {
+		return nil, err
+	}
+	program = strings.TrimSuffix(program, " (deleted)")
+	installed, err := os.Stat(program)
 	if err != nil {
 		return []found{{program, err.Error()}}, nil
 	}
-	if running != installed {
+	if !os.SameFile(running, installed) {
 		return []found{{program, fmt.Sprintf("process %d, version %s, runs another program than this file", n.status.PID, n.status.Version)}}, nil
 	}
 	return nil, nil
-}
-
-// digestOf returns the SHA-256 of a file.
-func digestOf(path string) (sum [sha256.Size]byte, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return sum, err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return sum, err
-	}
-	return [sha256.Size]byte(h.Sum(nil)), nil
-}
-
-// unitValues returns the words of a key that collects them, such as Before.
-func (n *node) unitValues(unit, key string) (words []string) {
-	for _, file := range unitfile.Find(n.under, unit) {
-		words = append(words, wordsIn(n.under(file), key)...)
-	}
-	return words
-}
-
-// wordsIn returns those of a key in a unit or a drop-in.
-func wordsIn(file, key string) (words []string) {
-	text, _ := os.ReadFile(file)
-	for _, o := range unitfile.Options(file, string(text)) {
-		if o.Name == key {
-			words = append(words, strings.Fields(o.Value.String())...)
-		}
-	}
-	return words
 }
 
 // KernelClock reports whether the kernel says that its clock is synchronized.

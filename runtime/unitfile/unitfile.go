@@ -220,9 +220,6 @@ var dirs = []string{
 	"/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system", "/run/systemd/generator.late",
 }
 
-// Dirs returns the directories of units, from the one that wins.
-func Dirs() []string { return slices.Clone(dirs) }
-
 // Find returns the files of a unit in the order in which systemd reads them: its own, and its drop-ins by name. It
 // returns none if there is neither. A drop-in that is a link to /dev/null hides others of its name.
 // under returns where a file of the host is.
