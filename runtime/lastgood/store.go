@@ -1,7 +1,6 @@
 package lastgood
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -26,7 +25,6 @@ const (
 	baseDir       = "last-good" // a name that no directory of an operator's plugins has: what is unknown in it is removed
 	pluginsDir    = "plugins"
 	modulesDir    = "modules"
-	lockFile      = "lock"
 	startFile     = "starting"
 	entrySuffix   = ".json"
 	moduleSuffix  = ".wasm"
@@ -40,8 +38,8 @@ type Version struct {
 	Since       time.Time // when it became active first
 }
 
-// Store is a directory of last good versions. Its methods are safe for use by several processes, and not for
-// concurrent use in one.
+// Store is a directory of last good versions, of one proxy. A restart begins the next process when the one before has
+// ended, so that nobody else writes there. Its methods are not for concurrent use.
 type Store struct {
 	dir string
 	max int64
@@ -198,45 +196,40 @@ func (s *Store) Keep(v Version) error {
 	if err != nil {
 		return err
 	}
-	return s.locked(func() error {
-		var module []byte
-		if d.Digest != "" {
-			if _, err := s.module(d.Digest); err != nil {
-				if module, err = d.ReadModule(); err != nil {
-					return err
-				}
-			}
-		}
-		// The version that is replaced makes room for this one only after it: a full disk leaves that.
-		if used := s.collect(); used+int64(len(text)+len(module)) > s.max {
-			return fmt.Errorf("the last good versions of plugins have more than %d MiB together", s.max>>20)
-		}
-		if module != nil {
-			if err := regular.Replace(s.modulePath(d.Digest), module, 0o600); err != nil {
+	var module []byte
+	if d.Digest != "" {
+		if _, err := s.module(d.Digest); err != nil {
+			if module, err = d.ReadModule(); err != nil {
 				return err
 			}
 		}
-		if err := regular.Replace(s.entryPath(d.ID), text, 0o600); err != nil {
+	}
+	// The version that is replaced makes room for this one only after it: a full disk leaves that.
+	if used := s.collect(); used+int64(len(text)+len(module)) > s.max {
+		return fmt.Errorf("the last good versions of plugins have more than %d MiB together", s.max>>20)
+	}
+	if module != nil {
+		if err := regular.Replace(s.modulePath(d.Digest), module, 0o600); err != nil {
 			return err
 		}
-		s.collect()
-		return nil
-	})
+	}
+	if err := regular.Replace(s.entryPath(d.ID), text, 0o600); err != nil {
+		return err
+	}
+	s.collect()
+	return nil
 }
 
 // Retain removes the versions of all plugins but these.
 func (s *Store) Retain(ids map[string]bool) error {
 	var failed []error
-	gone := s.ids(&failed)
-	return errors.Join(append(failed, s.locked(func() (err error) {
-		for _, id := range gone {
-			if !ids[id] {
-				err = errors.Join(err, os.Remove(s.entryPath(id)))
-			}
+	for _, id := range s.ids(&failed) {
+		if !ids[id] {
+			failed = append(failed, os.Remove(s.entryPath(id)))
 		}
-		s.collect()
-		return err
-	}))...)
+	}
+	s.collect()
+	return errors.Join(failed...)
 }
 
 // collect removes modules that no version needs and what writes have left behind, and returns how many bytes
@@ -270,19 +263,6 @@ func (s *Store) collect() (used int64) {
 		}
 	}
 	return used
-}
-
-// locked does work while no other process does any.
-func (s *Store) locked(work func() error) error {
-	f, err := os.OpenFile(filepath.Join(s.dir, lockFile), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := regular.Lock(context.Background(), f); err != nil {
-		return err
-	}
-	return work()
 }
 
 func (s *Store) entryPath(id string) string { return filepath.Join(s.dir, pluginsDir, id+entrySuffix) }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -173,28 +172,6 @@ func TestChangedModuleIsNotKept(t *testing.T) {
 		t.Error("a version is kept whose module nobody has")
 	}
 	if all, ignored := s.All(f.dirs); !all["10-a"].Description.Same(first) || len(ignored) > 0 {
-		t.Errorf("%v, %v", all, ignored)
-	}
-}
-
-// TestTwoProcessesKeep different plugins at the same time, and collect: no module of the other's is lost.
-func TestTwoProcessesKeep(t *testing.T) {
-	f := newFiles(t)
-	base := filepath.Base(f.dirs.Plugins)
-	list := f.put(t, map[string]string{base + "/10-a.wasm": module, base + "/20-b.wasm": module + "\x00\x01\x00"})
-	var both sync.WaitGroup
-	for _, d := range list {
-		s := f.open(t)
-		both.Go(func() {
-			for range 50 {
-				if err := s.Keep(lastgood.Version{Description: d}); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	both.Wait()
-	if all, ignored := f.open(t).All(f.dirs); len(all) != 2 || len(ignored) > 0 {
 		t.Errorf("%v, %v", all, ignored)
 	}
 }
