@@ -107,7 +107,7 @@ func (d Directory) Owner(id string) (string, error) {
 // Edit calls edit while no other process that asks for the same changes files of the directory. It waits for its turn
 // until ctx is done; others take milliseconds.
 func (d Directory) Edit(ctx context.Context, edit func() error) error {
-	unlock, err := lock(ctx, string(d))
+	unlock, err := regular.LockDir(ctx, string(d))
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (d Directory) begin(ctx context.Context) (end func(), err error) {
 	if err := os.Mkdir(d.path(ownDir), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	unlock, err := lock(ctx, d.path(ownDir))
+	unlock, err := regular.LockDir(ctx, d.path(ownDir))
 	if err != nil {
 		return nil, err
 	}
@@ -133,17 +133,4 @@ func (d Directory) begin(ctx context.Context) (end func(), err error) {
 		return nil, err
 	}
 	return func() { os.RemoveAll(stage); unlock() }, nil
-}
-
-// lock locks a directory until unlock is called, or the process ends.
-func lock(ctx context.Context, dir string) (unlock func(), err error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := regular.Lock(ctx, f); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return func() { f.Close() }, nil
 }

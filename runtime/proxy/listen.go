@@ -11,10 +11,13 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
 const (
-	newSuffix = ".new"
+	newSuffix  = ".new"
+	lockSuffix = ".lock"
 
 	// lockTime is how long other processes may take to begin or end to listen. They
 	// need milliseconds, and 2 s if they have to find out whether somebody answers.
@@ -55,7 +58,7 @@ func listen(ctx context.Context, path string, mode fs.FileMode) (net.Listener, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, lockTime)
 	defer cancel()
-	unlock, err := lock(ctx, path)
+	unlock, err := regular.LockFile(ctx, path+lockSuffix)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +139,7 @@ func (s *socket) Close() error {
 	s.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lockTime)
 		defer cancel()
-		unlock, err := lock(ctx, s.path)
+		unlock, err := regular.LockFile(ctx, s.path+lockSuffix)
 		if err != nil {
 			return // the directory is gone, and the path with it, or the next process replaces the path
 		}
