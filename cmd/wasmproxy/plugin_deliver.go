@@ -183,7 +183,7 @@ func tryPlugins(cmd *cobra.Command, limits *config.Config, dir, scratch string) 
 	c.GuestMemory, c.MaxMemory, c.MaxTimeout = limits.GuestMemory, limits.MaxMemory, limits.MaxTimeout
 	c.MaxFuel, c.MaxHostCalls = limits.MaxFuel, limits.MaxHostCalls
 	c.PluginDir, c.CacheDir = dir, scratch // with a cache, a process of its own compiles
-	c.HookDir, c.StateDir, c.CgroupRoot = "", "", ""
+	c.HookDir, c.CgroupRoot = "", ""
 	lines, err := daemon.Check(cmd.Context(), c)
 	for _, line := range lines {
 		fmt.Fprintln(cmd.OutOrStdout(), printable(line))

@@ -2,6 +2,8 @@ package daemon_test
 
 import (
 	"encoding/binary"
+	"errors"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -93,6 +95,17 @@ func TestHooksThatDockerDoesNotHave(t *testing.T) {
 	n.put("10-guard.json", `{"runtime-hooks": ["PreCreateContainer"]}`)
 	if lines, err := daemon.Check(t.Context(), n.config); err != nil || len(lines) != 1 {
 		t.Errorf("without the hooks it says %q, %v", lines, err)
+	}
+}
+
+// TestCheckMakesNoState: whoever checks needs no right to write to state-dir and data-dir, and the proxy that has them may run.
+func TestCheckMakesNoState(t *testing.T) {
+	n := newNode(t)
+	n.config.StateDir, n.config.DataDir = n.dir+"/none/state", n.dir+"/none/data"
+	_, err := daemon.Check(t.Context(), n.config)
+	n.must(err)
+	if all, err := os.ReadDir(n.dir + "/none"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a check has made %v, %v", all, err)
 	}
 }
 

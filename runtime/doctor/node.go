@@ -123,7 +123,6 @@ func (n *node) loadPlugins(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	c := *n.config
-	c.StateDir, c.AdminSocket, c.StatusSocket, c.BypassFile, c.MetricsListen = "", "", "", "", ""
 	for _, path := range []*string{&c.Listen, &c.Backend, &c.ImageEndpoint, &c.PluginDir, &c.HookDir, &c.CacheDir, &c.CgroupRoot} {
 		if *path != "" {
 			*path = n.socket(*path)
