@@ -41,7 +41,7 @@ func doctorCommand() *cobra.Command {
 				o.Unit = host.SystemdUnit
 			}
 			if o.Settings, o.SettingsErr = loadSettings(cmd, o.Root); o.SettingsErr != nil {
-				o.Settings = lastGoodSettings(cmd, o.SettingsErr)
+				o.Settings = lastGoodSettings(cmd, o.Root, o.SettingsErr)
 			}
 			report := doctor.Run(cmd.Context(), o)
 			if err := cmd.Context().Err(); err != nil { // what was not asked is no finding

@@ -9,12 +9,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/doctor"
 	"github.com/wasmproxy/wasmproxy/runtime/host"
+	"github.com/wasmproxy/wasmproxy/runtime/lastgood"
 )
 
 // diagnose runs doctor on a host with these files.
 func diagnose(t *testing.T, files map[string]string, args ...string) (code int, out, errs string) {
+	t.Helper()
+	return diagnoseIn(t, hostWith(t, files), args...)
+}
+
+// hostWith returns the directory of a host with these files.
+func hostWith(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root, err := os.MkdirTemp("", "wp") // sockets' paths must be short
 	if err != nil {
@@ -29,6 +37,12 @@ func diagnose(t *testing.T, files map[string]string, args ...string) (code int, 
 			t.Fatal(err)
 		}
 	}
+	return root
+}
+
+// diagnoseIn runs doctor on the host of a directory.
+func diagnoseIn(t *testing.T, root string, args ...string) (code int, out, errs string) {
+	t.Helper()
 	var stdout, stderr bytes.Buffer
 	code = run(t.Context(), newRoot(host.SettingsFile), append([]string{"doctor", "--root", root}, args...), &stdout, &stderr)
 	return code, stdout.String(), stderr.String()
@@ -43,6 +57,22 @@ func TestDoctorReadsTheSettings(t *testing.T) {
 		}
 	}
 	if code != exitDoctorError || !strings.Contains(errs, "errors: 1, warnings: 0") || t.Failed() {
+		t.Errorf("exit code %d, %s\n%s", code, errs, out)
+	}
+}
+
+// TestDoctorTakesTheLastGoodSettings that the proxy of the host has kept of its file, which is wrong now.
+func TestDoctorTakesTheLastGoodSettings(t *testing.T) {
+	root := hostWith(t, map[string]string{host.SettingsFile: "backnd: unix:///run/x.sock\n"})
+	store, err := lastgood.Open(root + config.Default().DataDir)
+	if err == nil {
+		err = store.KeepSettings(lastgood.Settings{File: host.SettingsFile, Text: []byte("listen: unix:///run/kept.sock\ncache-dir: \"\"\n")})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := diagnoseIn(t, root)
+	if code != exitDoctorError || !strings.Contains(out, "ERROR: settings\n") || !strings.Contains(out, "unix:///run/kept.sock") {
 		t.Errorf("exit code %d, %s\n%s", code, errs, out)
 	}
 }

@@ -40,7 +40,7 @@ func serve(cmd *cobra.Command, load func(config.File) (*config.Config, error)) e
 	source := settings.New(func() config.File { return config.ReadFile(cmd.Flags()) }, load)
 	c, err := source.Load()
 	if wrong := err; wrong != nil {
-		c, err = source.FallBack(wrong)
+		c, err = source.FallBack(wrong, "/")
 		switch {
 		case errors.Is(err, settings.ErrNone):
 			return coded{wrong, exitUsage}

@@ -53,12 +53,12 @@ func loadSettings(cmd *cobra.Command, root string) (*config.Config, error) {
 	return c, nil
 }
 
-// lastGoodSettings are those that a start of the proxy takes if its file is wrong; nil if there are none, or they cannot be
-// read.
-func lastGoodSettings(cmd *cobra.Command, wrong error) *config.Config {
+// lastGoodSettings are those that a start of the proxy takes if its file is wrong, of a host whose files are below root;
+// nil if there are none, or they cannot be read.
+func lastGoodSettings(cmd *cobra.Command, root string, wrong error) *config.Config {
 	source := settings.New(func() config.File { return config.ReadFile(cmd.Flags()) },
 		func(f config.File) (*config.Config, error) { return config.LoadFrom(cmd.Flags(), f) })
-	c, err := source.FallBack(wrong)
+	c, err := source.FallBack(wrong, root)
 	if err != nil {
 		return nil
 	}
@@ -74,7 +74,7 @@ func knownSettings(cmd *cobra.Command, mayGuess bool) (*config.Config, error) {
 		return c, err
 	}
 	which := "the last good settings"
-	c = lastGoodSettings(cmd, err)
+	c = lastGoodSettings(cmd, "/", err)
 	if c == nil && !mayGuess {
 		return nil, fmt.Errorf("%w; there are no last good settings either", err)
 	}

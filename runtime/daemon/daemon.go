@@ -75,7 +75,7 @@ func run(ctx context.Context, c *config.Config, observer observe.Observer, o opt
 	if late := (*notStarted)(nil); o.settings == nil || !errors.As(err, &late) {
 		return err
 	}
-	c, none := o.settings.FallBack(err)
+	c, none := o.settings.FallBack(err, "/")
 	if none != nil {
 		return err
 	}

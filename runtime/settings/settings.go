@@ -60,8 +60,8 @@ func (s *Source) Load() (*config.Config, error) {
 }
 
 // FallBack activates the last good settings, since those of the file cannot be used for this cause. The error says why
-// there are none.
-func (s *Source) FallBack(cause error) (*config.Config, error) {
+// there are none. root is the directory of the host's files, with the settings file among them.
+func (s *Source) FallBack(cause error, root string) (*config.Config, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.file.Path == "" || s.lastGood { // nothing else is left
@@ -70,6 +70,9 @@ func (s *Source) FallBack(cause error) (*config.Config, error) {
 	path, err := filepath.Abs(s.file.Path)
 	if err != nil {
 		return nil, err
+	}
+	if inside, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(inside) { // by this name the proxy knows it
+		path = filepath.Join("/", inside)
 	}
 	var dirs []string // that of the file comes first, if it can be told; the other one is that of a start without the file
 	if written := dataDir.FindSubmatch(s.file.Text); written != nil {
@@ -81,7 +84,7 @@ func (s *Source) FallBack(cause error) (*config.Config, error) {
 	var good *lastgood.Settings // those that were kept last
 	var errs []error
 	for _, dir := range dirs {
-		kept, err := lastgood.ReadSettings(dir, path)
+		kept, err := lastgood.ReadSettings(filepath.Join(root, dir), path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:

@@ -87,7 +87,7 @@ func TestTheCopyIsFound(t *testing.T) {
 			if wrong == nil {
 				t.Fatal("the file is not damaged")
 			}
-			c, err := s.FallBack(wrong)
+			c, err := s.FallBack(wrong, "/")
 			if !test.found {
 				if !errors.Is(err, settings.ErrNone) {
 					t.Errorf("the error is %v", err)
@@ -146,12 +146,12 @@ func TestNothingIsKept(t *testing.T) {
 	h.put("data-dir: \"\"\n")
 	h.serve()
 	s := h.source()
-	if _, err := s.FallBack(errors.New("a start failed")); !errors.Is(err, settings.ErrNone) {
+	if _, err := s.FallBack(errors.New("a start failed"), "/"); !errors.Is(err, settings.ErrNone) {
 		t.Errorf("an empty data-dir: %v", err)
 	}
 	h.put(h.whole())
 	h.serve()
-	if _, err := h.source().FallBack(errors.New("a start failed")); !errors.Is(err, settings.ErrNone) {
+	if _, err := h.source().FallBack(errors.New("a start failed"), "/"); !errors.Is(err, settings.ErrNone) {
 		t.Errorf("the same settings: %v", err)
 	}
 }
@@ -167,11 +167,11 @@ func TestTheNewestCopyCounts(t *testing.T) {
 	h.put("drain-timeout: [\ndata-dir: " + h.written + "\n")
 	s := h.source()
 	_, wrong := s.Load()
-	c, err := s.FallBack(wrong)
+	c, err := s.FallBack(wrong, "/")
 	if err != nil || c.DrainTimeout.String() != "5s" {
 		t.Fatalf("the settings are %+v, %v", c, err)
 	}
-	if _, err := s.FallBack(errors.New("a start failed")); !errors.Is(err, settings.ErrNone) || s.Refused() != wrong {
+	if _, err := s.FallBack(errors.New("a start failed"), "/"); !errors.Is(err, settings.ErrNone) || s.Refused() != wrong {
 		t.Errorf("another time: %v, and the file was refused for %v", err, s.Refused())
 	}
 }
