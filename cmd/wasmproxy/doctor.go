@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
 	"github.com/wasmproxy/wasmproxy/runtime/doctor"
 	"github.com/wasmproxy/wasmproxy/runtime/host"
@@ -43,6 +44,7 @@ func doctorCommand() *cobra.Command {
 			if o.Settings, o.SettingsErr = loadSettings(cmd, o.Root); o.SettingsErr != nil {
 				o.Settings = lastGoodSettings(cmd, o.Root, o.SettingsErr)
 			}
+			o.SettingsFile = cmd.Flags().Lookup(config.FileFlag).Value.String()
 			report := doctor.Run(cmd.Context(), o)
 			if err := cmd.Context().Err(); err != nil { // what was not asked is no finding
 				return err

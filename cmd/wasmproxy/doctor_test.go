@@ -77,6 +77,20 @@ func TestDoctorTakesTheLastGoodSettings(t *testing.T) {
 	}
 }
 
+// TestDoctorLooksAtItsSettingsFile, and not at the one that it would read without --config.
+func TestDoctorLooksAtItsSettingsFile(t *testing.T) {
+	root := hostWith(t, map[string]string{host.SettingsFile: "", "/own.yaml": "cgroup-root: \"\"\ncache-dir: \"\"\n"})
+	for _, file := range []string{host.SettingsFile, "/own.yaml"} {
+		if err := os.Chmod(root+file, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, out, _ := diagnoseIn(t, root, "--config", root+"/own.yaml")
+	if !strings.Contains(out, "trusted-files\n  where:  /own.yaml\n") || strings.Contains(out, host.SettingsFile) {
+		t.Errorf("it finds\n%s", out)
+	}
+}
+
 // TestDoctorAsJSON has a host without a proxy and a runtime, which are errors.
 func TestDoctorAsJSON(t *testing.T) {
 	code, out, errs := diagnose(t, map[string]string{host.SettingsFile: "listen: unix:///run/here.sock\ncgroup-root: \"\"\ncache-dir: \"\"\n"}, "-o", "json")

@@ -85,6 +85,8 @@ type Options struct {
 	// file are not: Settings are the last good ones then, if there are any.
 	Settings    *config.Config
 	SettingsErr error
+	// SettingsFile is where that file is, below Root; empty if there is none.
+	SettingsFile string
 	// Load loads every plugin as the proxy would, and returns its lines: see daemon.Check.
 	Load func(context.Context, *config.Config) ([]string, error)
 	// Clock reports whether the kernel says that its clock is synchronized.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
-	"github.com/wasmproxy/wasmproxy/runtime/host"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
 
@@ -70,10 +69,15 @@ func findSocketPermissions(_ context.Context, n *node) ([]found, error) {
 }
 
 func findTrustedFiles(_ context.Context, n *node) (all []found, err error) {
+	if file := n.SettingsFile; file != "" {
+		if err := registry.CheckTrust(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			all = append(all, found{file, err.Error()})
+		}
+	}
 	for _, of := range []struct {
 		path  string
 		check func(path string) error
-	}{{host.SettingsFile, registry.CheckTrust}, {n.config.PluginDir, registry.CheckTrust}, {n.config.HookDir, registry.CheckHookTrust}} {
+	}{{n.config.PluginDir, registry.CheckTrust}, {n.config.HookDir, registry.CheckHookTrust}} {
 		if of.path == "" {
 			continue
 		}

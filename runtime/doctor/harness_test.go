@@ -62,7 +62,7 @@ func newNode(t *testing.T) *node {
 	settings := config.Default()
 	settings.HookDir, settings.CgroupMode = "/etc/wasmproxy/hookserver.d", "v2" // which plain files can be
 	n := &node{t: t, root: root, options: doctor.Options{
-		Root: root, Settings: settings, Clock: func() (bool, error) { return true, nil },
+		Root: root, Settings: settings, SettingsFile: root + host.SettingsFile, Clock: func() (bool, error) { return true, nil },
 		Load: func(ctx context.Context, c *config.Config) ([]string, error) {
 			c.CacheDir = "" // the program of tests does not compile
 			return daemon.Check(ctx, c)
