@@ -99,7 +99,7 @@ func deliverCommand() *cobra.Command {
 	f.BoolVar(&o.allowEmpty, "allow-empty", false, "let a DIR without plugins remove all that the owner has")
 	f.BoolVar(&o.anyName, "any-name", false, "let a file have another name than its module: qos is 50-qos or 50-qos-batch otherwise")
 	f.BoolVar(&o.checkOnly, "check-only", false, "change no plugin: say whether the proxy would load them, or with --wait whether it has them active")
-	f.DurationVar(&o.wait, "wait", 0, "how long to wait until the running proxy has the plugins active; 0: do not wait")
+	waitFlag(cmd, &o.wait, 0, "has the plugins active")
 	f.DurationVar(&o.probation, "probation", 0, "how long a plugin that changes may be taken back by the node itself; 0: not at all")
 	f.StringVar(&o.maxRefused, "max-refused", "", "percent of its calls that a plugin may refuse in its probation, such as 5%; empty: refusals are not judged")
 	f.BoolVar(&o.stayOn, "stay", false, "do not end when all is done, for the container of a DaemonSet")

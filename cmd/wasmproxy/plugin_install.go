@@ -92,7 +92,7 @@ func installCommand() *cobra.Command {
 	}
 	adminFlags(cmd, "plugin-dir", "status-socket")
 	cmd.Flags().StringVar(&as, "as", "", "name of the file, by which plugins are ordered (default: 50-NAME; a FILE that begins with a number keeps its name)")
-	waitFlag(cmd, &wait, "has loaded the plugin")
+	waitFlag(cmd, &wait, followTime, "has loaded the plugin")
 	return cmd
 }
 

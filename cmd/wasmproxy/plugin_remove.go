@@ -57,11 +57,17 @@ func removeCommand() *cobra.Command {
 	}
 	adminFlags(cmd, "plugin-dir", "status-socket")
 	cmd.Flags().BoolVar(&force, "force", false, "remove a plugin that a delivery has brought, too")
-	waitFlag(cmd, &wait, "has unloaded the plugins")
+	waitFlag(cmd, &wait, followTime, "has unloaded the plugins")
 	return cmd
 }
 
 // waitFlag is how long a command that has changed files of plugins waits for the proxy.
-func waitFlag(cmd *cobra.Command, wait *time.Duration, until string) {
-	cmd.Flags().DurationVar(wait, "wait", followTime, "how long to wait until the running proxy "+until+"; 0: do not wait")
+func waitFlag(cmd *cobra.Command, wait *time.Duration, standard time.Duration, until string) {
+	cmd.Flags().DurationVar(wait, "wait", standard, "how long to wait until the running proxy "+until+"; 0: do not wait")
+	cmd.PreRunE = func(*cobra.Command, []string) error { // before a file changes
+		if *wait < 0 {
+			return wrongUsage("--wait: must be a time such as 30s, or 0 for none, got %v", *wait)
+		}
+		return nil
+	}
 }
