@@ -124,12 +124,9 @@ func (b *builder) cargo() ([]string, error) {
 const rustTarget = "wasm32-unknown-unknown"
 
 func (b *builder) clang() ([]string, error) {
-	sources, err := filepath.Glob(filepath.Join(b.dir, "*.c"))
+	sources, err := fs.Glob(os.DirFS(b.dir), "*.c")
 	if err != nil {
 		return nil, err
-	}
-	for i := range sources {
-		sources[i] = filepath.Base(sources[i])
 	}
 	optimized := []string{"-Oz", "-Wl,--strip-all"}
 	if b.debug { // clang runs wasm-opt with any other level, where it is there, and that drops the names
@@ -225,7 +222,7 @@ func (b *builder) compile(cmd *cobra.Command, c compiler) error {
 		return nil
 	}
 	built := filepath.Join(b.dir, "target", rustTarget, "release") // what cargo built is a crate's only module
-	found, err := filepath.Glob(filepath.Join(built, "*.wasm"))
+	found, err := filesIn(built, "*.wasm")
 	if err != nil {
 		return err
 	}
@@ -259,7 +256,7 @@ func detect(dir string) (string, error) {
 		return "", err
 	}
 	for _, kind := range []struct{ pattern, lang string }{{"Cargo.toml", "rust"}, {"*.go", "go"}, {"*.c", "c"}} {
-		found, err := filepath.Glob(filepath.Join(dir, kind.pattern))
+		found, err := filesIn(dir, kind.pattern)
 		if err != nil {
 			return "", err
 		}

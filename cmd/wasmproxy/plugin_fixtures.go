@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,7 +122,7 @@ func findPlugin(module, dir string) (pluginFile, error) {
 		dir = filepath.Dir(dir)
 	}
 	for _, at := range []string{dir, filepath.Dir(filepath.Clean(dir))} {
-		found, err := filepath.Glob(filepath.Join(at, "*.wasm"))
+		found, err := filesIn(at, "*.wasm")
 		switch {
 		case err != nil:
 			return pluginFile{}, err
@@ -149,11 +150,20 @@ func fixtureFiles(path string) ([]string, error) {
 	if below, err := os.Stat(filepath.Join(path, "testdata")); err == nil && below.IsDir() {
 		path = filepath.Join(path, "testdata")
 	}
-	found, err := filepath.Glob(filepath.Join(path, "*.json"))
+	found, err := filesIn(path, "*.json")
 	if err == nil && len(found) == 0 {
 		err = fmt.Errorf("%s has no .json file", path)
 	}
 	return found, err
+}
+
+// filesIn returns the files of a directory, which may have any name, that match a pattern.
+func filesIn(dir, pattern string) (paths []string, err error) {
+	names, err := fs.Glob(os.DirFS(dir), pattern)
+	for _, name := range names {
+		paths = append(paths, filepath.Join(dir, name))
+	}
+	return paths, err
 }
 
 // maxFixtures is the most that is read of a file of fixtures, in bytes.
