@@ -81,7 +81,7 @@ func TestErrorsArrive(t *testing.T) {
 	}
 }
 
-// A panic is an event and an answer, and the next request is served.
+// A panic is an event, which names the socket, and an answer, and the next request is served.
 func TestPanicIsOneAnswer(t *testing.T) {
 	var events observe.Recorder
 	c, _ := serve(t, admin.Sources{Observer: &events, Explain: func(_ context.Context, name string) (*explain.Report, error) {
@@ -93,8 +93,12 @@ func TestPanicIsOneAnswer(t *testing.T) {
 	if _, err := c.Explain(t.Context(), "bad"); err == nil || !strings.Contains(err.Error(), "defect") {
 		t.Error(err)
 	}
-	if all := observe.All[*observe.Panicked](events.Take()); len(all) != 1 || all[0].Panic != "defect" || all[0].Stack == "" {
-		t.Errorf("the events are %+v", all)
+	all := observe.All[*observe.Panicked](events.Take())
+	if len(all) != 1 || all[0].Panic != "defect" || all[0].Stack == "" {
+		t.Fatalf("the events are %+v", all)
+	}
+	if want := "a request to " + c.Socket; all[0].During != want {
+		t.Errorf("the event is of %q, want %q", all[0].During, want)
 	}
 	if _, err := c.Explain(t.Context(), "good"); err != nil {
 		t.Error(err)

@@ -125,7 +125,7 @@ func serve(ctx context.Context, l net.Listener, s *Sources, resources ...func(*h
 	guarded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() { // a panic is kept from the rest of the proxy
 			if p := recover(); p != nil {
-				const during = "a request to the admin socket"
+				during := "a request to " + l.Addr().String()
 				s.Observer.Observe(r.Context(), &observe.Panicked{During: during, Panic: fmt.Sprint(p), Stack: string(debug.Stack())})
 				answer(w, http.StatusInternalServerError, problem{"the proxy has a defect; its log has the line panic"})
 			}

@@ -188,12 +188,14 @@ func (c *Config) distinct() error {
 	if c.AdminSocket != "" && filepath.Clean(Path(c.AdminSocket)) == filepath.Clean(Path(c.Listen)) {
 		return wrong("admin-socket", "%q is the socket of listen", c.AdminSocket)
 	}
-	for key, value := range map[string]string{"listen": c.Listen, "admin-socket": c.AdminSocket} {
+	for _, of := range [][2]string{{"listen", c.Listen}, {"admin-socket", c.AdminSocket}} {
+		key, value := of[0], of[1]
 		if c.StatusSocket != "" && value != "" && within(Path(value), filepath.Dir(Path(c.StatusSocket))) {
 			return wrong("status-socket", "%q: its directory must not hold the socket of %s, since pods may mount it", c.StatusSocket, key)
 		}
 	}
-	for key, value := range map[string]string{"backend": c.Backend, "image-endpoint": c.ImageEndpoint} {
+	for _, of := range [][2]string{{"backend", c.Backend}, {"image-endpoint", c.ImageEndpoint}} {
+		key, value := of[0], of[1]
 		if value != "" && filepath.Clean(Path(value)) == filepath.Clean(Path(c.Listen)) {
 			return wrong(key, "%q is the proxy's own socket", value)
 		}
@@ -204,7 +206,8 @@ func (c *Config) distinct() error {
 // cacheApart refuses a cache among the files of plugins: its files are trusted more than
 // those.
 func (c *Config) cacheApart() error {
-	for key, dir := range map[string]string{"plugin-dir": c.PluginDir, "hook-dir": c.HookDir} {
+	for _, of := range [][2]string{{"plugin-dir", c.PluginDir}, {"hook-dir", c.HookDir}} {
+		key, dir := of[0], of[1]
 		if c.CacheDir != "" && (within(c.CacheDir, dir) || within(dir, c.CacheDir)) {
 			return wrong("cache-dir", "%q and %s %q: neither may lie in the other", c.CacheDir, key, dir)
 		}

@@ -68,7 +68,7 @@ func TestBadSettingsAreNamed(t *testing.T) {
 		{"relative endpoint", "", []string{"--backend=x.sock"}, [2]string{}, `backend: "x.sock"`},
 		{"own socket", "", []string{"--backend=/run/./wasmproxy/wasmproxy.sock"}, [2]string{}, "own socket"},
 		{"admin socket that is no path", "", []string{"--admin-socket=admin.sock"}, [2]string{}, `admin-socket: "admin.sock" is not unix:// and an absolute path`},
-		{"status socket beside the admin socket", "", []string{"--status-socket=/run/wasmproxy/status.sock"}, [2]string{}, `status-socket: "/run/wasmproxy/status.sock": its directory must not hold the socket of `},
+		{"status socket beside the admin socket", "", []string{"--status-socket=/run/wasmproxy/status.sock"}, [2]string{}, `status-socket: "/run/wasmproxy/status.sock": its directory must not hold the socket of listen, `},
 		{"status socket that is no path", "", []string{"--status-socket=status.sock"}, [2]string{}, `status-socket: "status.sock" is not unix:// and an absolute path`},
 		{"admin socket for calls", "", []string{"--admin-socket=/run/wasmproxy/wasmproxy.sock"}, [2]string{}, `admin-socket: "/run/wasmproxy/wasmproxy.sock" is the socket of listen`},
 		{"metrics on no address", "", []string{"--metrics-listen=9750"}, [2]string{}, `metrics-listen: "9750" is not an address such as 127.0.0.1:9750`},
@@ -112,6 +112,22 @@ func TestBadSettingsAreNamed(t *testing.T) {
 				t.Errorf("error %v does not say %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// Of two settings that are wrong for one reason, the same is named each time.
+func TestTheFirstWrongSettingIsNamed(t *testing.T) {
+	const socket = "/run/wasmproxy/wasmproxy.sock"
+	for want, args := range map[string][]string{
+		"the socket of listen,": {"--status-socket=/run/wasmproxy/status.sock"},
+		`backend: "` + socket:   {"--backend=" + socket, "--image-endpoint=" + socket},
+		"and plugin-dir ":       {"--cache-dir=/etc"},
+	} {
+		for range 30 {
+			if _, err := load(t, "", args...); err == nil || !strings.Contains(err.Error(), want) {
+				t.Fatalf("error %v does not say %q", err, want)
+			}
+		}
 	}
 }
 

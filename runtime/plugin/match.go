@@ -150,10 +150,13 @@ var qosClasses = []string{"Guaranteed", "Burstable", "BestEffort"}
 // CheckMatch says what is wrong with a match that Matches could not judge, or
 // that would fit nothing for ever.
 func CheckMatch(m abi.Match) error {
-	for key, list := range map[string][]string{"namespaces": m.Namespaces, "runtime-handlers": m.RuntimeHandlers, "containers": m.Containers} {
-		for _, glob := range list {
+	for _, of := range []struct {
+		key   string
+		globs []string
+	}{{"namespaces", m.Namespaces}, {"runtime-handlers", m.RuntimeHandlers}, {"containers", m.Containers}} {
+		for _, glob := range of.globs {
 			if _, err := path.Match(strings.TrimPrefix(glob, "!"), ""); err != nil {
-				return fmt.Errorf("%s: %.64q is not a glob", key, glob)
+				return fmt.Errorf("%s: %.64q is not a glob", of.key, glob)
 			}
 		}
 	}
