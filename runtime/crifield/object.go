@@ -60,6 +60,15 @@ type Container struct {
 type Resources struct {
 	Now *runtimeapi.LinuxContainerResources // nil if there are none
 	Own bool                                // Now may be changed; if not, the first change makes a copy
+	was *runtimeapi.LinuxContainerResources // what the copy was made of
+}
+
+// Before returns what Now was before the first change. Of resources that were their own from the beginning that is not known.
+func (r *Resources) Before() *runtimeapi.LinuxContainerResources {
+	if r.Own {
+		return r.was
+	}
+	return r.Now
 }
 
 // Node is what plugins may know of the node. What is not known is zero.

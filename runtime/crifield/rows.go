@@ -91,7 +91,7 @@ func resources(of func(Object) *Resources) part[runtimeapi.LinuxContainerResourc
 			case r.Now == nil:
 				r.Now = &runtimeapi.LinuxContainerResources{}
 			case !r.Own:
-				r.Now = proto.CloneOf(r.Now)
+				r.was, r.Now = r.Now, proto.CloneOf(r.Now)
 			}
 			r.Own = true
 			return r.Now

@@ -23,30 +23,49 @@ type Origin struct {
 
 // Files are the wishes for cgroup files among the changes of one object.
 func (o Origin) Files(changes []plugin.Owned, of abi.Object) (asked []Asked) {
-	return o.asked(changes, of, (*plugin.Change).IsFile)
-}
-
-// Fields are the wishes for resources among the changes of one container. has are those that the runtime has, if kubelet's
-// values are not known by them.
-func (o Origin) Fields(changes []plugin.Owned, of abi.Object, has map[Target]string) (asked []Asked) {
-	asked = o.asked(changes, of, OfResource)
-	for k := range asked {
-		if value, ok := has[asked[k].Target]; ok {
-			asked[k].Has = &value
-		}
-	}
-	return asked
-}
-
-func (o Origin) asked(changes []plugin.Owned, of abi.Object, which func(*plugin.Change) bool) (asked []Asked) {
 	for k := range changes {
-		by, c := changes[k].Plugin, &changes[k].Change
-		if c.Object == of && which(c) {
-			w := Wish{Plugin: by, Generation: o.Generations[by], Hook: o.Hook, Value: ValueOf(c), At: o.At, Raises: c.Raises}
-			asked = append(asked, Asked{Target: TargetOf(c), Wish: w, Ends: c.Op == plugin.Withdraw})
+		if c := &changes[k].Change; c.Object == of && c.IsFile() {
+			asked = append(asked, o.asked(&changes[k]))
 		}
 	}
 	return asked
+}
+
+// Fields are the wishes for resources among the changes of one object, in which they have been made. What it had before is what the
+// runtime has, if kubelet's values are not known by them.
+func (o Origin) Fields(changes []plugin.Owned, of abi.Object, object crifield.Object) (asked []Asked) {
+	for k := range changes {
+		c := &changes[k].Change
+		if c.Object != of || !OfResource(c) {
+			continue
+		}
+		a, has := o.asked(&changes[k]), valueBefore(object.Container, c)
+		a.Has = &has
+		asked = append(asked, a)
+	}
+	return asked
+}
+
+func (o Origin) asked(by *plugin.Owned) Asked {
+	c := &by.Change
+	w := Wish{Plugin: by.Plugin, Generation: o.Generations[by.Plugin], Hook: o.Hook, Value: ValueOf(c), At: o.At, Raises: c.Raises}
+	return Asked{Target: TargetOf(c), Wish: w, Ends: c.Op == plugin.Withdraw}
+}
+
+// valueBefore is the resource of a container that a change has replaced, as it was before the first change.
+func valueBefore(changed *crifield.Container, c *plugin.Change) string {
+	o := crifield.Object{Container: &crifield.Container{Resources: crifield.Resources{Now: changed.Resources.Before()}}}
+	was := *c
+	was.Int, was.Text = 0, ""
+	switch c.Op {
+	case plugin.SetInt64:
+		was.Int, _ = o.Int64(c.Field)
+	case plugin.SetText:
+		was.Text, _ = o.Text(c.Field)
+	default:
+		was.Text, _ = o.Lookup(c.Field, c.Key)
+	}
+	return ValueOf(&was)
 }
 
 // OfResource reports whether a change is one of a container's resources, and not of a file.

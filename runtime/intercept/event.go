@@ -28,8 +28,6 @@ type event struct {
 	pod       *crifield.Pod       // nil if there is none or it is not known
 	container *crifield.Container // nil in a hook of a pod
 	sent      *crifield.Container // what an update sends of container, which has more
-	before    []fieldBefore       // resources of containers that plugins have changed
-	few       [3]fieldBefore      // where before is, as long as it is short
 	withdrawn []plugin.Owned      // what plugins want no longer
 	handles   handles             // what the event handed out
 	round     round               // of the node's pods
@@ -256,7 +254,6 @@ func (e *event) Apply(changes []plugin.Owned) {
 		if c.IsFile() || c.Op == plugin.Withdraw {
 			continue
 		}
-		e.noteBefore(c)
 		e.object(c.Object).Set(c)
 		if c.Object == abi.Container && e.sent != nil {
 			crifield.Object{Container: e.sent}.Set(c)

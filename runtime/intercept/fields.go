@@ -2,6 +2,7 @@ package intercept
 
 import (
 	"context"
+	"slices"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
@@ -9,48 +10,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
-
-// fieldBefore is a change that brings back what a resource of a container was before the first plugin of an event
-// changed it. An update has it twice, also as kubelet's request has it.
-type fieldBefore struct {
-	plugin.Change
-	named bool // by kubelet's request
-}
-
-// noteBefore notes what a change is about to replace, if it is a resource of a container. Apply
-// calls it in the order of the changes.
-func (e *event) noteBefore(c *plugin.Change) {
-	if !enforce.OfResource(c) {
-		return
-	}
-	for i := range e.before {
-		if b := &e.before[i]; b.Field == c.Field && b.Object == c.Object && b.Key == c.Key {
-			return
-		}
-	}
-	if e.before == nil {
-		e.before = e.few[:0]
-	}
-	e.before = append(e.before, fieldBefore{inverse(e.object(c.Object), c), false})
-	if c.Object == abi.Container && e.sent != nil {
-		e.before = append(e.before, fieldBefore{inverse(crifield.Object{Container: e.sent}, c), true})
-	}
-}
-
-// inverse is the change that brings back what an object has.
-func inverse(o crifield.Object, c *plugin.Change) plugin.Change {
-	was := *c
-	was.Int, was.Text = 0, ""
-	switch c.Op {
-	case plugin.SetInt64:
-		was.Int, _ = o.Int64(c.Field)
-	case plugin.SetText:
-		was.Text, _ = o.Text(c.Field)
-	default:
-		was.Text, _ = o.Lookup(c.Field, c.Key)
-	}
-	return was
-}
 
 // noteFields has the ledger note what the call says of its container's resources, while the call
 // keeps others from the container: an update of the proxy's own that waits for that would send
@@ -65,10 +24,10 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 		return
 	}
 	id := c.Enforcer.ID(crifield.Object{Container: after.container})
-	if len(c.event.before) == 0 && (makes || !c.Ledger.Record(id).Has()) {
+	if changed := c.event.container.Resources.Own; !changed && (makes || !c.Ledger.Record(id).Has()) {
 		return
 	}
-	u := enforce.Update{Asked: c.event.origin().Fields(c.owned, abi.Container, c.event.valuesBefore(abi.Container)), At: c.event.at}
+	u := enforce.Update{Asked: c.event.fields(c.owned), At: c.event.at}
 	if updates {
 		u.Sent, u.Kubelet = enforce.Values(*c.method.Carries(c.req).Resources), c.event.kubeletValues()
 	} else {
@@ -89,7 +48,7 @@ func (c *call) askAhead() {
 	if c.event == nil || c.event.sent == nil {
 		return
 	}
-	asked := c.event.origin().Fields(c.owned, abi.Container, c.event.valuesBefore(abi.Container))
+	asked := c.event.fields(c.owned)
 	for k := range asked {
 		asked[k].Sent = true
 	}
@@ -104,30 +63,14 @@ func (c *call) askAhead() {
 	}
 }
 
-// valuesBefore are the resources of an object that plugins have changed, as they were before.
-func (e *event) valuesBefore(of abi.Object) map[enforce.Target]string {
-	all := map[enforce.Target]string{}
-	for k := range e.before {
-		if b := &e.before[k]; b.Object == of && !b.named {
-			all[enforce.TargetOf(&b.Change)] = enforce.ValueOf(&b.Change)
-		}
-	}
-	return all
+// fields are the wishes for resources of the event's own container among changes of plugins.
+func (e *event) fields(changes []plugin.Owned) []enforce.Asked {
+	return e.origin().Fields(changes, abi.Container, crifield.Object{Container: e.container})
 }
 
 // kubeletValues are the resources that kubelet's update of the container names.
 func (e *event) kubeletValues() map[enforce.Target]string {
-	all := enforce.Values(e.sent.Resources.Now)
-	for k := range e.before {
-		switch b := &e.before[k]; {
-		case !b.named:
-		case b.Int == 0 && b.Text == "":
-			delete(all, enforce.TargetOf(&b.Change))
-		default:
-			all[enforce.TargetOf(&b.Change)] = enforce.ValueOf(&b.Change)
-		}
-	}
-	return all
+	return enforce.Values(e.sent.Resources.Before())
 }
 
 // repeatWishes sends the container's values of plugins again that the update would overwrite:
@@ -141,9 +84,10 @@ func (c *call) repeatWishes() {
 		return
 	}
 	var again []plugin.Owned
-	sent, changed := map[enforce.Target]string{}, c.event.valuesBefore(abi.Container)
+	sent, asked := map[enforce.Target]string{}, c.event.fields(c.owned)
 	for t, kubelet := range c.event.kubeletValues() {
-		if _, ok := changed[t]; ok || !record.Repeats(t, kubelet) {
+		changed := slices.ContainsFunc(asked, func(a enforce.Asked) bool { return a.Target == t && !a.Ends })
+		if changed || !record.Repeats(t, kubelet) {
 			continue
 		}
 		if w, ok := record.Owner(t); ok && w.Value != kubelet {

@@ -70,6 +70,19 @@ func TestFieldsOfCallsAreNoted(t *testing.T) {
 	m.hasField("cpu_quota", "10-test", "60000", "30000", "60000")
 }
 
+// What a plugin sets in an update that names no resource is not kubelet's.
+func TestUpdateThatNamesNoResource(t *testing.T) {
+	n := newNode(t, []plugin.Member{on(abi.PreUpdateContainerResources, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		return adj.SetInt64(abi.Container, abi.Resources+abi.CPUQuota, 70_000)
+	})})
+	n.runPod()
+	n.begin()
+	for range 2 {
+		n.must(n.updateC1(nil))
+		n.hasField("cpu_quota", "10-test", "70000", "50000", "70000")
+	}
+}
+
 // A plugin that is removed leaves kubelet's values in the runtime, as far as an update can set
 // them. The record of the others stays.
 func TestFieldsOfARemovedPluginAreReset(t *testing.T) {

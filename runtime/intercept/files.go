@@ -36,7 +36,7 @@ func (i *interceptor) deferUpdates(ctx context.Context, e *event, owned []plugin
 		if o.Pod != nil && !i.Enforcer.Known(id) { // it has been removed since
 			continue
 		}
-		asked := append(e.origin().Files(owned, handle), e.origin().Fields(owned, handle, e.valuesBefore(handle))...)
+		asked := append(e.origin().Files(owned, handle), e.origin().Fields(owned, handle, o)...)
 		if _, any := i.Enforcer.Ask(o, asked); any {
 			reconciled = append(reconciled, i.Enforcer.Reconcile(ctx, id))
 		}

@@ -112,7 +112,7 @@ func (c *call) createEvent(ctx context.Context, carried cri.Carried) *event {
 	}
 	e.container = crifield.Container{
 		PodID: e.pod.ID, Config: config, Annotations: config.GetAnnotations(),
-		Resources: crifield.Resources{Now: config.GetLinux().GetResources(), Own: true},
+		Resources: crifield.Resources{Now: config.GetLinux().GetResources()},
 	}
 	c.begin(&e.event, c.method.Pre, &e.pod)
 	e.req, e.event.container = c.req, &e.container

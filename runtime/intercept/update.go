@@ -47,12 +47,12 @@ func (c *call) updateEvent(ctx context.Context, carried cri.Carried) *event {
 		return nil
 	}
 	view := e.container
-	view.Resources = crifield.Resources{Now: pods.LayResources(view.Resources.Now, *carried.Resources), Own: true}
+	view.Resources = crifield.Resources{Now: pods.LayResources(view.Resources.Now, *carried.Resources)}
 	annotations := map[string]string{}
 	maps.Copy(annotations, view.Annotations)
 	maps.Copy(annotations, *carried.Annotations)
 	view.Annotations = annotations
-	e.sent = &crifield.Container{Annotations: *carried.Annotations, Resources: crifield.Resources{Now: *carried.Resources, Own: true}}
+	e.sent = &crifield.Container{Annotations: *carried.Annotations, Resources: crifield.Resources{Now: *carried.Resources}}
 	return e
 }
 
