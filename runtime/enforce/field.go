@@ -14,6 +14,7 @@ type Update struct {
 	Asked   []Asked           // what plugins asked for
 	At      time.Time         // when the update began; what plugins asked for since stays. Zero: nothing does
 	Sent    map[Target]string // what the runtime was sent
+	Makes   bool              // it makes the object: Has of Asked is kubelet's, whatever is known of that
 }
 
 // Updated notes an update of fields, and saves it. The wish of a plugin ends when kubelet sends
@@ -35,7 +36,9 @@ func (r Record) Updated(u Update) {
 			continue
 		}
 		v := o.value(a.Target)
-		v.Kubelet = cmp.Or(v.Kubelet, a.Has)
+		if v.Kubelet == nil || u.Makes {
+			v.Kubelet = a.Has
+		}
 		v.ask(a.Wish)
 	}
 	for t, value := range u.Sent {

@@ -27,7 +27,7 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 	if changed := c.event.container.Resources.Own; !changed && (makes || !c.Ledger.Record(id).Has()) {
 		return
 	}
-	u := enforce.Update{Asked: c.event.fields(c.owned), At: c.event.at}
+	u := enforce.Update{Asked: c.event.fields(c.owned), At: c.event.at, Makes: makes}
 	if updates {
 		u.Sent, u.Kubelet = enforce.Values(*c.method.Carries(c.req).Resources), c.event.kubeletValues()
 	} else {

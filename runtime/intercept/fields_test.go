@@ -70,6 +70,24 @@ func TestFieldsOfCallsAreNoted(t *testing.T) {
 	m.hasField("cpu_quota", "10-test", "60000", "30000", "60000")
 }
 
+// While a container is created, the store learns of it from the runtime, and an event of another pod changes it. What the plugin
+// has made of it by then is not taken for kubelet's.
+func TestContainerThatIsChangedWhileItIsCreated(t *testing.T) {
+	fs, _, _ := scratchGroup(t)
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, twice)}, withCgroups(fs))
+	_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
+	n.must(err)
+	n.updating = func() {
+		n.describeAs("c1", decodeSent[runtimeapi.CreateContainerRequest](n).GetConfig())
+		_, err := n.store.ReadContainer(t.Context(), &n.backend, "c1")
+		n.must(errors.Join(err, n.with(withCgroups(fs), give(100_000)).second()))
+		n.hasField("cpu_quota", "10-test", "100000", "100000", "100000")
+	}
+	_, err = n.call(t.Context(), "CreateContainer", createRequest(), &runtimeapi.CreateContainerResponse{ContainerId: "c1"})
+	n.must(err)
+	n.hasField("cpu_quota", "10-test", "100000", "50000", "100000")
+}
+
 // What a plugin sets in an update that names no resource is not kubelet's.
 func TestUpdateThatNamesNoResource(t *testing.T) {
 	n := newNode(t, []plugin.Member{on(abi.PreUpdateContainerResources, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {

@@ -33,8 +33,9 @@ func (n *node) list(containers ...string) {
 }
 
 // describe has the backend describe a container from now on.
-func (n *node) describe(id string) {
-	config := createRequest().GetConfig()
+func (n *node) describe(id string) { n.describeAs(id, createRequest().GetConfig()) }
+
+func (n *node) describeAs(id string, config *runtimeapi.ContainerConfig) {
 	info, err := json.Marshal(map[string]any{"config": config, "sandboxID": "pod1"})
 	n.must(err)
 	if n.backend.containers == nil {
