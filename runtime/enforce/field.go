@@ -14,7 +14,7 @@ type Update struct {
 	Asked   []Asked           // what plugins asked for
 	At      time.Time         // when the update began; what plugins asked for since stays. Zero: nothing does
 	Sent    map[Target]string // what the runtime was sent
-	Makes   bool              // it makes the object: Has of Asked is kubelet's, whatever is known of that
+	Makes   bool              // it makes the object: Has of Asked is kubelet's, whatever is known of that, and the runtime was sent the wishes
 }
 
 // Updated notes an update of fields, and saves it. The wish of a plugin ends when kubelet sends
@@ -36,8 +36,9 @@ func (r Record) Updated(u Update) {
 			continue
 		}
 		v := o.value(a.Target)
-		if v.Kubelet == nil || u.Makes {
-			v.Kubelet = a.Has
+		v.Kubelet = cmp.Or(v.Kubelet, a.Has)
+		if u.Makes {
+			v.Kubelet, v.Last, v.Writing = a.Has, a.Value, ""
 		}
 		v.ask(a.Wish)
 	}

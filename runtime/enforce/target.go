@@ -34,12 +34,16 @@ func (o Origin) Files(changes []plugin.Owned, of abi.Object) (asked []Asked) {
 // Fields are the wishes for resources among the changes of one object, in which they have been made. What it had before is what the
 // runtime has, if kubelet's values are not known by them.
 func (o Origin) Fields(changes []plugin.Owned, of abi.Object, object crifield.Object) (asked []Asked) {
+	before := crifield.Object{Container: new(crifield.Container)}
+	if object.Container != nil {
+		before.Container.Resources.Now = object.Container.Resources.Before()
+	}
 	for k := range changes {
 		c := &changes[k].Change
 		if c.Object != of || !OfResource(c) {
 			continue
 		}
-		a, has := o.asked(&changes[k]), valueBefore(object.Container, c)
+		a, has := o.asked(&changes[k]), ValueOf(inverse(before, c))
 		a.Has = &has
 		asked = append(asked, a)
 	}
@@ -52,9 +56,8 @@ func (o Origin) asked(by *plugin.Owned) Asked {
 	return Asked{Target: TargetOf(c), Wish: w, Ends: c.Op == plugin.Withdraw}
 }
 
-// valueBefore is the resource of a container that a change has replaced, as it was before the first change.
-func valueBefore(changed *crifield.Container, c *plugin.Change) string {
-	o := crifield.Object{Container: &crifield.Container{Resources: crifield.Resources{Now: changed.Resources.Before()}}}
+// inverse is the change that brings back what an object has.
+func inverse(o crifield.Object, c *plugin.Change) *plugin.Change {
 	was := *c
 	was.Int, was.Text = 0, ""
 	switch c.Op {
@@ -65,7 +68,7 @@ func valueBefore(changed *crifield.Container, c *plugin.Change) string {
 	default:
 		was.Text, _ = o.Lookup(c.Field, c.Key)
 	}
-	return ValueOf(&was)
+	return &was
 }
 
 // OfResource reports whether a change is one of a container's resources, and not of a file.

@@ -30,8 +30,6 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 	u := enforce.Update{Asked: c.event.fields(c.owned), At: c.event.at, Makes: makes}
 	if updates {
 		u.Sent, u.Kubelet = enforce.Values(*c.method.Carries(c.req).Resources), c.event.kubeletValues()
-	} else {
-		u.Sent = enforce.Values(c.event.container.Resources.Now)
 	}
 	if makes || c.Enforcer.Known(id) { // it may have been removed since
 		c.Ledger.Record(id).Updated(u)
