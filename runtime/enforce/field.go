@@ -38,7 +38,13 @@ func (r Record) Updated(u Update) {
 		v := o.value(a.Target)
 		v.Kubelet = cmp.Or(v.Kubelet, a.Has)
 		if u.Makes {
-			v.Kubelet, v.Last, v.Writing = a.Has, a.Value, ""
+			v.Kubelet = a.Has
+		}
+		if i := v.wishOf(a.Plugin); i >= 0 && v.Wishes[i].At.After(a.At) { // asked in another event meanwhile
+			continue
+		}
+		if u.Makes {
+			v.Last, v.Writing, v.Failed = a.Value, "", nil
 		}
 		v.ask(a.Wish)
 	}

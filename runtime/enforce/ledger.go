@@ -121,8 +121,7 @@ type Asked struct {
 	Wish
 	Sent bool // it is a field, and the runtime is about to be sent the value
 	Ends bool // the plugin has withdrawn its wish, which has no value then
-	// Has is what the runtime has of a field, which is kubelet's value if that is not known. nil: that is known, or
-	// it is a file.
+	// Has is what the runtime has of a field, which is kubelet's value if that is not known. nil: it is a file.
 	Has *string
 }
 

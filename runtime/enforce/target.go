@@ -31,8 +31,8 @@ func (o Origin) Files(changes []plugin.Owned, of abi.Object) (asked []Asked) {
 	return asked
 }
 
-// Fields are the wishes for resources among the changes of one object, in which they have been made. What it had before is what the
-// runtime has, if kubelet's values are not known by them.
+// Fields are the wishes for resources among the changes of one object, which has these changes already. Has of each is what the
+// object had before the first change.
 func (o Origin) Fields(changes []plugin.Owned, of abi.Object, object crifield.Object) (asked []Asked) {
 	before := crifield.Object{Container: new(crifield.Container)}
 	if object.Container != nil {

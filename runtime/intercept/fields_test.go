@@ -80,12 +80,13 @@ func TestContainerThatIsChangedWhileItIsCreated(t *testing.T) {
 	n.updating = func() {
 		n.describeAs("c1", decodeSent[runtimeapi.CreateContainerRequest](n).GetConfig())
 		_, err := n.store.ReadContainer(t.Context(), &n.backend, "c1")
-		n.must(errors.Join(err, n.with(withCgroups(fs), give(100_000)).second()))
-		n.hasField("cpu_quota", "10-test", "100000", "100000", "100000")
+		n.updating = nil
+		n.must(errors.Join(err, n.with(withCgroups(fs), give(200_000)).second()))
+		n.hasField("cpu_quota", "10-test", "200000", "100000", "200000")
 	}
 	_, err = n.call(t.Context(), "CreateContainer", createRequest(), &runtimeapi.CreateContainerResponse{ContainerId: "c1"})
 	n.must(err)
-	n.hasField("cpu_quota", "10-test", "100000", "50000", "100000")
+	n.hasField("cpu_quota", "10-test", "200000", "50000", "200000") // the later wish holds
 }
 
 // What a plugin sets in an update that names no resource is not kubelet's.
