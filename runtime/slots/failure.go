@@ -2,19 +2,22 @@ package slots
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/wasmproxy/wasmproxy/runtime/admin"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
 // Missing says which plugins are not as their files say, what runs instead, and why if asked. Without files it names
-// only those with policy Fail that are not active. There is none if the slots have ended.
+// only those with policy Fail that are not active. There is none if the slots have ended. That their owner does not answer
+// before ctx is done is a reason, too.
 func (s *Slots) Missing(ctx context.Context, why, files bool) []string {
-	reasons, _ := ask(ctx, s, func() (reasons []string, err error) {
+	reasons, err := ask(ctx, s, func() (reasons []string, err error) {
 		for _, p := range slices.Concat(s.order, slices.Collect(maps.Values(s.off))) {
 			name, failure := "plugin "+plugin.Printable(p.id, 1<<8), p.failure()
 			switch v := p.awaited(); {
@@ -32,7 +35,14 @@ func (s *Slots) Missing(ctx context.Context, why, files bool) []string {
 		}
 		return reasons, nil
 	})
-	return reasons
+	const silent = "the owner of the plugins does not answer"
+	switch {
+	case err == nil, errors.As(err, new(admin.NotReady)):
+		return reasons
+	case why:
+		return []string{silent + ": " + ctx.Err().Error()}
+	}
+	return []string{silent}
 }
 
 // failure says why a plugin is not as its files say, and what runs meanwhile; nil if it is, or is on its way to be.
