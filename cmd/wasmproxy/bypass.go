@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +23,8 @@ over restarts of the proxy and the node until it is switched off: it is on as lo
 the setting bypass-file exists, whose text is the reason.
 
 The command makes or removes the file that the running proxy names, and waits until the proxy has
-seen that. If no proxy answers, it goes by the file of the settings, and says so.
+seen that, so that it must run where the proxy's files are. If no proxy answers, it goes by the file
+of the settings, and says so.
 
 A settings file that cannot be read does not stop the command: it says so, and goes by the last
 good settings, or else by flags, variables and defaults.`
@@ -34,6 +34,9 @@ const bypassTime = 5 * time.Second
 
 // bypassUndoTime is how long the command waits until values are undone. What lasts longer is tried again by the proxy.
 const bypassUndoTime = time.Second
+
+// bypassPoll is how long the command waits before it asks the proxy again.
+const bypassPoll = 50 * time.Millisecond
 
 func bypassCommand() *cobra.Command {
 	var reason, format string
@@ -82,17 +85,18 @@ func setBypass(cmd *cobra.Command, format string, set func(file string) error) e
 	proxy := admin.Client{Socket: config.Path(c.AdminSocket)}
 	now, silent := status.Bypass{}, admin.ErrNoProxy
 	if c.AdminSocket != "" {
-		now, silent = proxy.Bypass(ctx)
+		now, silent = askBypass(ctx, proxy)
 	}
 	switch {
 	case cmd.Context().Err() != nil:
 		return fmt.Errorf("the command was interrupted, and has changed nothing: %w", context.Cause(cmd.Context()))
-	case errors.Is(silent, fs.ErrPermission): // the error says who may
-		return silent
-	case silent != nil:
-		now.File = c.BypassFile
-	case set == nil:
+	case silent == nil && set == nil:
 		return printBypass(cmd, format, now, nil)
+	case silent == nil:
+	case errors.Is(silent, admin.ErrNoProxy), ctx.Err() != nil:
+		now.File = c.BypassFile
+	default: // no permission, or what listens is another program: the error says what to do
+		return silent
 	}
 	if now.File == "" {
 		return wrongUsage("there is no bypass file: name one with bypass-file in the proxy's settings or, if no proxy answers, with --bypass-file")
@@ -112,26 +116,64 @@ func setBypass(cmd *cobra.Command, format string, set func(file string) error) e
 		now.Undone, err = awaitBypass(cmd.Context(), proxy, s.On)
 	}
 	if err != nil {
-		const unseen = "the command has changed the bypass file %s, but the proxy does not say that it sees the change: %w"
-		return fmt.Errorf(unseen, printable(now.File), err)
+		return fmt.Errorf("the command has changed the bypass file %s, but %w", printable(now.File), err)
 	}
 	return printBypass(cmd, format, now, silent)
 }
 
-// awaitBypass waits until the proxy has seen that its file is there, or is not, and for a while until values are undone.
+// askBypass asks what the bypass is. A proxy that crashes breaks off its answer: then the next question tells whether there is one.
+func askBypass(ctx context.Context, proxy admin.Client) (status.Bypass, error) {
+	now, err := proxy.Bypass(ctx)
+	if err == nil || errors.Is(err, admin.ErrNoProxy) || ctx.Err() != nil {
+		return now, err
+	}
+	time.Sleep(bypassPoll)
+	return proxy.Bypass(ctx)
+}
+
+// awaitBypass waits until the proxy has seen that its file is there, or is not, and for a while until values are undone. A plugin
+// may crash the proxy again and again: the next one is asked, which looks at the file when it starts.
 func awaitBypass(ctx context.Context, proxy admin.Client, on bool) (undone bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, bypassTime)
+	limit, cancel := context.WithTimeout(ctx, bypassTime)
 	defer cancel()
-	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		now, err := proxy.Bypass(ctx)
-		if err != nil {
+	seen := false
+	for begun := time.Now(); ; {
+		now, failed := proxy.Bypass(limit)
+		switch {
+		case failed == nil && now.On == on:
+			if !on || now.Undone || time.Since(begun) > bypassUndoTime {
+				return now.Undone, nil
+			}
+			seen = true
+		case failed != nil && seen && ctx.Err() == nil: // the proxy has gone, and the file stays
+			return false, nil
+		case failed == nil:
+			err = unseenBypass(now.On)
+		case err == nil || limit.Err() == nil:
+			err = fmt.Errorf("the proxy does not say that it sees the change: %w", failed)
+		}
+		select {
+		case <-time.After(bypassPoll):
+		case <-limit.Done():
+		}
+		if ctx.Err() != nil {
+			return false, fmt.Errorf("the command was interrupted before the proxy said that it sees the change: %w", context.Cause(ctx))
+		}
+		if limit.Err() != nil {
 			return false, err
 		}
-		done := !on || now.Undone || time.Since(begun) > bypassUndoTime
-		if now.On == on && done {
-			return now.Undone, nil
-		}
 	}
+}
+
+// unseenBypass is the error that the proxy does not see the change of the file.
+func unseenBypass(on bool) error {
+	says := "not bypassed"
+	if on {
+		says = "bypassed"
+	}
+	const unseen = "the proxy answers, and still says that plugins are %s: run the command where the proxy's files are, such as with " +
+		"chroot /host, or look in its log for \"cannot look for the bypass file\""
+	return fmt.Errorf(unseen, says)
 }
 
 // printBypass shows what the bypass is. silent is why the proxy does not tell; nil if it does.

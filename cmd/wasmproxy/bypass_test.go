@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/admin"
 	"github.com/wasmproxy/wasmproxy/runtime/bypass"
@@ -75,5 +78,109 @@ func TestBypassInterrupted(t *testing.T) {
 	}
 	if s, err := bypass.Read(file); err != nil || s.On {
 		t.Errorf("the bypass is %+v, %v", s, err)
+	}
+}
+
+// crashing is a proxy in the place of one that crashes: it is there again after a while.
+type crashing struct {
+	t       *testing.T
+	socket  string
+	sources admin.Sources
+	stop    context.CancelFunc
+}
+
+// start has a proxy listen.
+func (c *crashing) start() {
+	l, err := net.Listen("unix", c.socket)
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	var ctx context.Context
+	ctx, c.stop = context.WithCancel(c.t.Context())
+	go admin.Serve(ctx, l, c.sources)
+}
+
+// The command waits also if the proxy crashes meanwhile. One that goes away after it has seen the file is no error: the file stays.
+func TestBypassOfAProxyThatCrashes(t *testing.T) {
+	for name, seen := range map[string]bool{"before it sees the file": false, "after it has seen the file": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			file := filepath.Join(dir, "bypass")
+			proxy := &crashing{t: t, socket: filepath.Join(dir, "admin.sock")}
+			crashed := make(chan struct{})
+			proxy.sources.Bypass = func() status.Bypass {
+				s, err := bypass.Read(file)
+				if err != nil {
+					t.Error(err)
+				}
+				if !s.On {
+					return status.Bypass{File: file}
+				}
+				select {
+				case <-crashed:
+					return status.Bypass{File: file, On: true, Undone: true}
+				default:
+					close(crashed)
+					proxy.stop()
+					return status.Bypass{File: file, On: seen}
+				}
+			}
+			proxy.start()
+			go func() {
+				<-crashed
+				if time.Sleep(300 * time.Millisecond); !seen {
+					proxy.start()
+				}
+			}()
+			var stdout, stderr bytes.Buffer
+			code := run(t.Context(), newRoot(""), []string{"bypass", "on", "--admin-socket", proxy.socket, "--bypass-file", filepath.Join(dir, "another")}, &stdout, &stderr)
+			if s, err := bypass.Read(file); code != 0 || err != nil || !s.On {
+				t.Errorf("exit code %d, the bypass is %+v, %v\n%s%s", code, s, err, stdout.String(), stderr.String())
+			}
+			if left := strings.Contains(stdout.String(), "Values of plugins are left"); left != seen || strings.Contains(stdout.String(), "No proxy answers") {
+				t.Errorf("got %s", stdout.String())
+			}
+		})
+	}
+}
+
+// What listens and is no proxy is an error, and nothing is changed.
+func TestBypassOfAnotherProgram(t *testing.T) {
+	dir := t.TempDir()
+	socket, file := filepath.Join(dir, "admin.sock"), filepath.Join(dir, "bypass")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go http.Serve(l, http.NotFoundHandler())
+	for _, args := range []string{"bypass", "bypass on", "bypass off"} {
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), newRoot(""), append(strings.Fields(args), "--admin-socket", socket, "--bypass-file", file), &stdout, &stderr)
+		if code != exitFailure || stdout.Len() > 0 || !strings.Contains(stderr.String(), "answers with status 404: check that it is the admin socket") {
+			t.Errorf("%s: exit code %d\n%s%s", args, code, stdout.String(), stderr.String())
+		}
+	}
+	if s, err := bypass.Read(file); err != nil || s.On {
+		t.Errorf("the bypass is %+v, %v", s, err)
+	}
+}
+
+// A proxy that does not see the change has other files than the command.
+func TestBypassUnseen(t *testing.T) {
+	dir := t.TempDir()
+	socket, file := filepath.Join(dir, "admin.sock"), filepath.Join(dir, "bypass")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go admin.Serve(t.Context(), l, admin.Sources{Bypass: func() status.Bypass { return status.Bypass{File: file} }})
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), newRoot(""), []string{"bypass", "on", "--admin-socket", socket}, &stdout, &stderr)
+	want := fmt.Sprintf("wasmproxy: the command has changed the bypass file %s, but the proxy answers, and still says that plugins are not bypassed: "+
+		"run the command where the proxy's files are, such as with chroot /host, or look in its log for \"cannot look for the bypass file\"\n", file)
+	if code != exitFailure || stderr.String() != want {
+		t.Errorf("exit code %d\n%s%s\nwant %s", code, stdout.String(), stderr.String(), want)
 	}
 }
