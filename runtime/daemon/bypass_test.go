@@ -243,6 +243,47 @@ func TestKubeletsValueInABypass(t *testing.T) {
 	}
 }
 
+// When the admin socket says that plugins are bypassed, no call is refused any more. The command goes by that.
+func TestBypassCountsWhenItIsTold(t *testing.T) {
+	n := bypassable(t)
+	n.put("40-trap.json", `{"failure-policy": "Fail"}`)
+	n.put("40-trap.wasm", "trap")
+	n.start(daemon.Run)
+	n.awaitActive("40-trap")
+	n.awaitSocket()
+	if !n.refusesPod("before") {
+		t.Fatal("the plugin refuses nothing")
+	}
+	for i := range 5 {
+		n.must(os.WriteFile(n.config.BypassFile, nil, 0o644))
+		n.awaitTold(true)
+		if n.refusesPod(fmt.Sprintf("during-%d", i)) {
+			t.Error("a pod is refused though the proxy has said that plugins are bypassed")
+		}
+		n.must(os.Remove(n.config.BypassFile))
+		n.awaitTold(false)
+		n.awaitActive("40-trap")
+	}
+	if !n.refusesPod("after") {
+		t.Error("the plugin refuses nothing after the bypass")
+	}
+}
+
+// awaitTold waits until the admin socket says that plugins are bypassed, or that they are not.
+func (n *node) awaitTold(on bool) {
+	n.t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		b, err := n.admin().Bypass(n.t.Context())
+		n.must(err)
+		if b.On == on {
+			return
+		}
+		if time.Now().After(end) {
+			n.t.Fatalf("the bypass is %+v; the log:\n%s", b, n.log)
+		}
+	}
+}
+
 // A file that cannot be looked for leaves the bypass as it is.
 func TestBypassUnknown(t *testing.T) {
 	n := bypassable(t)
