@@ -126,6 +126,30 @@ var planted = map[string]plant{
 		n.must(os.Rename(n.root+"/usr/bin/wasmproxy", n.root+"/usr/bin/wasmproxy (deleted)"))
 		n.link(fmt.Sprintf("/proc/%d/exe", os.Getpid()), n.root+"/usr/bin/wasmproxy (deleted)")
 	}, want: []string{"proxy-program: /usr/bin/wasmproxy: stat /usr/bin/wasmproxy: no such file or directory"}},
+	"the program was renamed before another was installed": {after: func(n *node) {
+		n.put("/usr/bin/wasmproxy.old", "the program before")
+		n.link(fmt.Sprintf("/proc/%d/exe", os.Getpid()), n.root+"/usr/bin/wasmproxy.old")
+	}, want: []string{"proxy-program: /usr/bin/wasmproxy: process .* runs another program than this file"}},
+	"a link leads to another version": {after: func(n *node) {
+		n.put("/opt/wasmproxy-1/wasmproxy", "version 1")
+		n.put("/opt/wasmproxy-2/wasmproxy", "version 2")
+		n.link(fmt.Sprintf("/proc/%d/exe", os.Getpid()), n.root+"/opt/wasmproxy-1/wasmproxy")
+		n.link("/usr/bin/wasmproxy", "/opt/wasmproxy-2/wasmproxy")
+	}, want: []string{"proxy-program: /usr/bin/wasmproxy: process .* runs another program than this file"}},
+	"the unit names another program": {after: func(n *node) {
+		n.put("/opt/wasmproxy/wasmproxy", "a program")
+		n.units[systemd.ServiceName]["ExecStart"] = execStart("/opt/wasmproxy/wasmproxy")
+	}, want: []string{"proxy-program: /opt/wasmproxy/wasmproxy: process .* runs another program than this file"}},
+	"the program was installed again": {after: func(n *node) {
+		n.put("/usr/bin/wasmproxy (deleted)", "the program")
+		n.link(fmt.Sprintf("/proc/%d/exe", os.Getpid()), n.root+"/usr/bin/wasmproxy (deleted)")
+	}},
+	"a shell starts the program": {after: func(n *node) { n.units[systemd.ServiceName]["ExecStart"] = execStart("/bin/sh") }},
+	"a shell starts the program, and another was installed": {after: func(n *node) {
+		n.units[systemd.ServiceName]["ExecStart"] = execStart("/bin/sh")
+		n.put("/usr/bin/wasmproxy (deleted)", "the program before")
+		n.link(fmt.Sprintf("/proc/%d/exe", os.Getpid()), n.root+"/usr/bin/wasmproxy (deleted)")
+	}, want: []string{"proxy-program: /usr/bin/wasmproxy: process .* runs another program than this file"}},
 	"the proxy is not that of the unit": {after: func(n *node) {
 		n.units[systemd.ServiceName]["MainPID"] = "1"
 		n.put("/usr/bin/wasmproxy (deleted)", "the program before")

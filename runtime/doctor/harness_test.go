@@ -69,12 +69,17 @@ func newNode(t *testing.T) *node {
 		},
 	}}
 	n.units = map[string]map[string]string{
-		systemd.ServiceName: {"LoadState": "loaded", "WantedBy": "multi-user.target", "Before": "shutdown.target kubelet.service", "MainPID": fmt.Sprint(os.Getpid())},
-		systemd.SocketName:  {"LoadState": "loaded", "RequiredBy": systemd.ServiceName, "Before": "shutdown.target " + systemd.ServiceName},
-		"kubelet.service":   {"LoadState": "loaded", "Id": "kubelet.service"},
+		systemd.ServiceName: {
+			"LoadState": "loaded", "WantedBy": "multi-user.target", "Before": "shutdown.target kubelet.service",
+			"MainPID": fmt.Sprint(os.Getpid()), "ExecStart": execStart("/usr/bin/wasmproxy"),
+		},
+		systemd.SocketName: {"LoadState": "loaded", "RequiredBy": systemd.ServiceName, "Before": "shutdown.target " + systemd.ServiceName},
+		"kubelet.service":  {"LoadState": "loaded", "Id": "kubelet.service"},
 	}
-	n.options.Unit = func(_ context.Context, name string, _ ...string) (map[string]string, error) {
-		return n.units[name], nil
+	n.options.Unit = func(_ context.Context, name string, properties ...string) (map[string]string, error) {
+		asked := maps.Clone(n.units[name])
+		maps.DeleteFunc(asked, func(key, _ string) bool { return !slices.Contains(properties, key) })
+		return asked, nil
 	}
 	n.unitIs("kubelet.service", "active", "running", 1, time.Hour)
 	for _, dir := range []string{settings.PluginDir, settings.HookDir, "/sys/fs/cgroup", "/run/containerd", "/run/wasmproxy", "/run/systemd/system"} {
@@ -102,6 +107,12 @@ func newNode(t *testing.T) *node {
 	n.must(n.runtime.Start("unix://" + root + "/run/containerd/containerd.sock"))
 	t.Cleanup(n.runtime.Stop)
 	return n
+}
+
+// execStart is what systemd says of a unit that starts the proxy's program.
+func execStart(program string) string {
+	const form = "{ path=%s ; argv[]=%[1]s serve --config /etc/wasmproxy/wasmproxy.yaml ; ignore_errors=no ; pid=0 ; status=0/0 }"
+	return fmt.Sprintf(form, program)
 }
 
 // unitIs sets what systemd says of a unit that has a process. up is how long ago it became active.

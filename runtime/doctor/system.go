@@ -3,8 +3,10 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -104,12 +106,12 @@ func findKubeletRestarts(ctx context.Context, n *node) ([]found, error) {
 	return nil, nil
 }
 
-// findProgram compares the program of the process that serves with the file that is in its place now.
+// findProgram compares the program of the process that serves with the file that systemd would start now.
 func findProgram(ctx context.Context, n *node) ([]found, error) {
 	if n.proxyErr != nil {
 		return nil, n.proxyErr
 	}
-	p, err := n.unit(ctx, systemd.ServiceName, "MainPID")
+	p, err := n.unit(ctx, systemd.ServiceName, "MainPID", "ExecStart")
 	if err != nil {
 		return nil, err
 	}
@@ -117,23 +119,63 @@ func findProgram(ctx context.Context, n *node) ([]found, error) {
 		return nil, fmt.Errorf("the proxy that answers is not the process of %s", systemd.ServiceName)
 	}
 	exe := filepath.Join(n.under("/proc"), p["MainPID"], "exe") // the kernel's link leads to a removed file, too
-	program, err := os.Readlink(exe)
-	if err != nil {
-		return nil, err
-	}
 	running, err := os.Stat(exe)
 	if err != nil {
 		return nil, err
 	}
-	program = strings.TrimSuffix(program, " (deleted)")
-	installed, err := os.Stat(program)
+	program := startedProgram(p["ExecStart"])
+	file := n.under(program)
+	if program == "" { // a shell or the like starts the program: it is taken for the file in whose place it was
+		if file, err = os.Readlink(exe); err != nil {
+			return nil, err
+		}
+		file = strings.TrimSuffix(file, " (deleted)")
+		program = file
+	}
+	installed, err := os.Stat(file)
 	if err != nil {
 		return []found{{program, err.Error()}}, nil
 	}
-	if !os.SameFile(running, installed) {
-		return []found{{program, fmt.Sprintf("process %d, version %s, runs another program than this file", n.status.PID, n.status.Version)}}, nil
+	if os.SameFile(running, installed) {
+		return nil, nil
 	}
-	return nil, nil
+	if running.Size() == installed.Size() { // it may have been installed again
+		same, err := sameContent(exe, file)
+		if same || err != nil {
+			return nil, err
+		}
+	}
+	return []found{{program, fmt.Sprintf("process %d, version %s, runs another program than this file", n.status.PID, n.status.Version)}}, nil
+}
+
+// startedProgram is the path of the proxy's program in ExecStart as systemd shows it: { path=/usr/bin/wasmproxy ; argv[]=… }.
+// It is empty if the path is that of another program, which starts the proxy's.
+func startedProgram(execStart string) string {
+	_, path, _ := strings.Cut(execStart, "path=")
+	path, _, _ = strings.Cut(path, " ; ")
+	if !strings.Contains(filepath.Base(path), "wasmproxy") {
+		return ""
+	}
+	return path
+}
+
+// sameContent reports whether two files have the same bytes.
+func sameContent(one, other string) (bool, error) {
+	var sums [2][sha256.Size]byte
+	for i, path := range []string{one, other} {
+		f, err := os.Open(path)
+		if err != nil {
+			return false, err
+		}
+		sum := sha256.New()
+		_, err = io.Copy(sum, f)
+		f.Close()
+		if err != nil {
+			return false, err
+		}
+		sum.Sum(sums[i][:0])
+	}
+	return sums[0] == sums[1], nil
 }
 
 // KernelClock reports whether the kernel says that its clock is synchronized.
