@@ -141,7 +141,7 @@ func (p *process) wait(timeout time.Duration) error {
 	end := time.AfterFunc(timeout, func() { p.cmd.Process.Kill() })
 	err := p.cmd.Wait()
 	if !end.Stop() {
-		return fmt.Errorf("its output has ended, and it has not for %v", timeout)
+		return fmt.Errorf("it still runs %v later", timeout)
 	}
 	return err
 }
