@@ -94,7 +94,8 @@ func (e *edit) value(name string) json.RawMessage {
 	return nil
 }
 
-// set gives a field a value. All others keep their order, and how they are written but for white space.
+// set gives a field a value. All others keep their order, and how their values are spelled. White space goes, and names may be
+// spelled without escapes.
 func (e *edit) set(name string, value any) { e.put(name, strings.EqualFold, value) }
 
 // setEntry sets an entry of an object that Docker decodes into a map: its keys are exact.
@@ -115,7 +116,7 @@ func (e *edit) put(name string, same func(a, b string) bool, value any) {
 	e.members = append(e.members, member{name, text})
 }
 
-// textOf encodes a value. A text in it has the same numbers and strings, spelled as they are.
+// textOf encodes a value. A json.RawMessage keeps the spelling of its numbers and strings, but not its white space.
 func textOf(value any) ([]byte, error) {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)

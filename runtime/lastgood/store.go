@@ -39,7 +39,8 @@ type Version struct {
 }
 
 // Store is a directory of last good versions, of one proxy. A restart begins the next process when the one before has
-// ended, so that nobody else writes there. Its methods are not for concurrent use.
+// ended, so that nobody else writes there. Only a copy of the good settings comes into the standard directory from a proxy
+// that has another data-dir. Its methods are not for concurrent use.
 type Store struct {
 	dir string
 	max int64

@@ -73,7 +73,9 @@ func (a *answers) find(asked *recording.Asked) *recording.Asked {
 		return nil
 	}
 
-	// A denial does not count if it may have been for what the recorded plugin lacked: this one has all that it needs.
+	// A denial does not count if it may have been for what the recorded plugin lacked: this one has all that it needs. Left out
+	// are cgroup files of the event's own objects: a recording does not have what the plugin declared, and such a denial
+	// may be for the file.
 	if q.Errno == abi.Denied && (len(q.Args) < 2 || needs(q) != 0) {
 		return nil
 	}
