@@ -84,11 +84,14 @@ func (d *daemon) snapshot(ctx context.Context) (*status.Status, error) {
 	return s, err
 }
 
+// levelsTime is how long a scrape waits for what the owner of the plugins knows. Prometheus waits for 10 s by default.
+const levelsTime = 3 * time.Second
+
 // levels is metrics.Levels.
 func (d *daemon) levels() (*status.Status, map[string]*plugin.Metrics) {
-	// At the end the plugins are not known.
-	ctx := context.Background()
-	s, _ := d.snapshot(ctx)
+	ctx, cancel := context.WithTimeout(context.Background(), levelsTime)
+	defer cancel()
+	s, _ := d.snapshot(ctx) // at the end, and while their owner does not answer, the plugins are not known
 	if !d.reconciler.Backend.Reachable() {
 		s.NotReady = []string{"there is no connection to the container runtime"}
 	}
