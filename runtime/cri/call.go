@@ -6,9 +6,8 @@ import (
 )
 
 // Next sends req to the backend and returns the response or the backend's own
-// status error, which must go on to the caller as it is. A frame in the place of the
-// call's request is Next's from then on, which may free it. The backend's headers and
-// trailers pass to the caller without the interceptor seeing them.
+// status error, which must go on to the caller as it is. The backend's headers
+// and trailers pass to the caller without the interceptor seeing them.
 //
 // The outgoing metadata is in the context that the Interceptor was given, so
 // ctx must be that context or one made from it.
@@ -28,9 +27,9 @@ type Call struct {
 // instead of calling next, and look at the response. It calls next at most
 // once: the proxy repeats no call. It fills in the reports of the call.
 //
-// The proxy frees the request and the response when the response is on its way: an
-// Interceptor neither frees them nor keeps them after it has returned. It runs
-// concurrently with itself. A panic in it is the call's Internal error.
+// An Interceptor may keep the request and the response after it has returned: nobody
+// changes a frame. It must not free them. It runs concurrently with itself. A
+// panic in it is the call's Internal error.
 type Interceptor func(ctx context.Context, call *Call, next Next) (*Frame, error)
 
 // A Router picks the Interceptor for a method, named as on the wire

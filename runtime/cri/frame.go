@@ -23,11 +23,11 @@ type Frame struct {
 // NewFrame returns the frame that carries m. It keeps no reference to m.
 // Unknown fields of m are encoded too, at the end of the message that has them.
 func NewFrame(m proto.Message) (*Frame, error) {
-	data, err := parent().Marshal(m)
+	b, err := proto.Marshal(m)
 	if err != nil {
 		return nil, fmt.Errorf("encoding %s: %w", m.ProtoReflect().Descriptor().FullName(), err)
 	}
-	return &Frame{data: data}, nil
+	return &Frame{data: mem.BufferSlice{mem.SliceBuffer(b)}}, nil
 }
 
 // Decode resets m and parses the frame into it. Fields that m does not know are

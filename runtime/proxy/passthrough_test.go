@@ -48,6 +48,7 @@ func TestEveryMethod(t *testing.T) {
 		"unhooked": func(*testing.T, protoreflect.MethodDescriptor) cri.Interceptor { return nil },
 		"no-op":    func(*testing.T, protoreflect.MethodDescriptor) cri.Interceptor { return pass },
 		"decoded":  decoding,
+		"observed": observing,
 	} {
 		t.Run(mode, func(t *testing.T) {
 			backend := &scripted{}
@@ -104,6 +105,23 @@ func decoding(t *testing.T, m protoreflect.MethodDescriptor) cri.Interceptor {
 		resp, err := next(ctx, call.Request)
 		if err == nil {
 			mustDecode(t, m.Output(), resp)
+		}
+		return resp, err
+	}
+}
+
+// observing decodes both messages after the answer has been sent.
+func observing(t *testing.T, m protoreflect.MethodDescriptor) cri.Interceptor {
+	var late sync.WaitGroup
+	t.Cleanup(late.Wait)
+	return func(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {
+		resp, err := next(ctx, call.Request)
+		if err == nil {
+			late.Go(func() {
+				time.Sleep(10 * time.Millisecond)
+				mustDecode(t, m.Input(), call.Request)
+				mustDecode(t, m.Output(), resp)
+			})
 		}
 		return resp, err
 	}

@@ -39,19 +39,15 @@ type hookedCall struct {
 	held    int64         // that the answer takes of the caller's share
 }
 
-// serve lets intercept answer.
+// serve lets intercept answer. It frees no frame: intercept may keep them.
 func (h *hookedCall) serve(method string, down grpc.ServerStream, up grpc.ClientConnInterface, intercept cri.Interceptor) error {
 	h.Request = &h.frame
 	if err := request(down, h.Request); err != nil {
 		return err
 	}
-	defer h.Request.Free()
 	answers := callerOf(down.Context()).answers
 	defer func() { answers.give(h.held) }()
 	resp, err := intercept(outgoing(down.Context()), &h.Call, func(ctx context.Context, req *cri.Frame) (resp *cri.Frame, err error) {
-		if req != h.Request {
-			defer req.Free()
-		}
 		start := time.Now()
 		resp, h.held, err = invoke(ctx, method, req, down, up, answers)
 		h.backend = time.Since(start)
@@ -63,7 +59,6 @@ func (h *hookedCall) serve(method string, down grpc.ServerStream, up grpc.Client
 	if resp == nil {
 		return errNoResponse
 	}
-	defer resp.Free()
 	taken := h.held
 	h.held = 0 // it is for sendAnswer to give back
 	return sendAnswer(down, resp, answers, taken)
