@@ -14,9 +14,9 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
-// forgetAfter is how long a pod or container that the store no longer has is remembered: the
-// last events of a removed pod must not begin with Synchronize.
-const forgetAfter = 10 * time.Minute
+// forgetAfter is how long a pod or container is remembered at least after a sweep has not found it in the store: the last
+// events of a removed pod must not begin with Synchronize.
+const forgetAfter = time.Minute
 
 var errPanicked = errors.New("the plugin panicked")
 
@@ -26,7 +26,7 @@ var errPanicked = errors.New("the plugin panicked")
 type Synchronized struct {
 	mu         sync.Mutex
 	pods       map[string]*podSyncState  // by id
-	containers map[string]knownContainer // by id
+	containers map[string]*knownContainer // by id
 	creating   map[string]int            // pods and containers that are being created now, by enforce.SandboxName and nameIn
 	next       string                    // see Expect
 }
@@ -34,7 +34,7 @@ type Synchronized struct {
 // knownContainer is a container that the plugin was told of, or could see being created.
 type knownContainer struct {
 	described bool      // and not known to the proxy by the runtime's list alone
-	seen      time.Time // when it was known to exist last
+	gone      time.Time // when a sweep did not find it in the store; zero: it is there, or no sweep has looked
 }
 
 // podSyncState is that of one pod. Callers that have waited for done read err.
@@ -47,12 +47,12 @@ type podSyncState struct {
 	described  bool      // the runtime had described the pod by then
 	containers []string  // IDs of those that it had described by then
 	listed     string    // ID of the event's container, if it had not; "": there is none
-	seen       time.Time // when the pod was known to exist last
+	gone       time.Time // as in knownContainer
 }
 
 // NewSynchronized returns the state of a generation that knows no pod.
 func NewSynchronized() *Synchronized {
-	return &Synchronized{pods: map[string]*podSyncState{}, containers: map[string]knownContainer{}, creating: map[string]int{}}
+	return &Synchronized{pods: map[string]*podSyncState{}, containers: map[string]*knownContainer{}, creating: map[string]int{}}
 }
 
 // Expect names the generation that is to take the place of this one, and may be told of pods already: its wishes are not those of an
@@ -86,7 +86,7 @@ func (s *Synchronized) Sweep(ctx context.Context, o Options, m plugin.Member, en
 	all := o.Store.Pods()
 	caller := newSyncCaller(o, m, s)
 	earlier := caller.earlier()
-	s.forget(o.Store, all)
+	s.forget(o.Store)
 	for i, p := range all {
 		if !s.lacks(o.Store, p, earlier[p.ID]) {
 			continue
@@ -138,7 +138,7 @@ func (s *Synchronized) begin(store *pods.Store, id, container string) (p *podSyn
 	if p = s.pods[id]; p != nil && !(p.synced && s.outdated(p, store, id, append(containers, container))) {
 		return p, false
 	}
-	p = &podSyncState{done: make(chan struct{}), described: store.Described(id), containers: containers, seen: time.Now(), err: errPanicked}
+	p = &podSyncState{done: make(chan struct{}), described: store.Described(id), containers: containers, err: errPanicked}
 	if !slices.Contains(containers, container) {
 		p.listed = container
 	}
@@ -153,10 +153,10 @@ func (s *Synchronized) finish(id string, p *podSyncState) {
 		delete(s.pods, id)
 	} else {
 		if p.listed != "" {
-			s.containers[p.listed] = knownContainer{false, p.seen}
+			s.containers[p.listed] = &knownContainer{}
 		}
 		for _, container := range p.containers {
-			s.containers[container] = knownContainer{true, p.seen}
+			s.containers[container] = &knownContainer{described: true}
 		}
 	}
 	p.containers = nil
@@ -218,7 +218,7 @@ func (s *Synchronized) lacks(store *pods.Store, p pods.Pod, again bool) bool {
 
 // markPod says that the plugin could see the pod being created.
 func (s *Synchronized) markPod(id string) {
-	p := &podSyncState{done: make(chan struct{}), synced: true, described: true, seen: time.Now()}
+	p := &podSyncState{done: make(chan struct{}), synced: true, described: true}
 	close(p.done)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,7 +231,7 @@ func (s *Synchronized) markPod(id string) {
 func (s *Synchronized) markContainer(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.containers[id] = knownContainer{true, time.Now()}
+	s.containers[id] = &knownContainer{described: true}
 }
 
 // trackCreation says that a pod or container is being created, with 1, and not any more, with -1: the store
@@ -244,21 +244,28 @@ func (s *Synchronized) trackCreation(name string, n int) {
 	}
 }
 
-// forget drops the pods and containers that are long gone.
-func (s *Synchronized) forget(store *pods.Store, all []pods.Pod) {
+// forget drops the pods and containers that have gone.
+func (s *Synchronized) forget(store *pods.Store) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	for _, p := range all {
-		if known := s.pods[p.ID]; known != nil {
-			known.seen = now
+	old := func(known bool, gone *time.Time) bool {
+		switch {
+		case known:
+			*gone = time.Time{}
+		case gone.IsZero():
+			*gone = now
+		default:
+			return now.Sub(*gone) > forgetAfter
 		}
-		for _, c := range store.Containers(p.ID) {
-			if known, ok := s.containers[c.ID]; ok {
-				s.containers[c.ID] = knownContainer{known.described, now}
-			}
-		}
+		return false
 	}
-	maps.DeleteFunc(s.pods, func(_ string, p *podSyncState) bool { return now.Sub(p.seen) > forgetAfter })
-	maps.DeleteFunc(s.containers, func(_ string, c knownContainer) bool { return now.Sub(c.seen) > forgetAfter })
+	maps.DeleteFunc(s.pods, func(id string, p *podSyncState) bool {
+		_, known := store.Pod(id)
+		return old(known, &p.gone)
+	})
+	maps.DeleteFunc(s.containers, func(id string, c *knownContainer) bool {
+		_, known := store.Container(id)
+		return old(known, &c.gone)
+	})
 }

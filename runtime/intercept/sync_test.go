@@ -281,3 +281,25 @@ func TestSweepInPart(t *testing.T) {
 		t.Errorf("told %q", told.all)
 	}
 }
+
+// A pod that has gone is remembered for a minute, over its last events, and no longer.
+func TestSynchronizedForgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told notes
+		n, known, m := learning(t, told.take, true)
+		unseen := n.with(func(*intercept.Options) {}) // by the plugin
+		n.must(n.sweep(known, m))
+		for _, gone := range []time.Duration{time.Minute, time.Minute + time.Second} {
+			time.Sleep(time.Hour) // the time before does not count
+			_, err := unseen.call(t.Context(), "RemovePodSandbox", &runtimeapi.RemovePodSandboxRequest{PodSandboxId: "pod1"}, nil)
+			n.must(errors.Join(err, n.sweep(known, m)))
+			time.Sleep(gone)
+			n.must(n.sweep(known, m))
+			unseen.runPod()
+			n.must(n.sweep(known, m))
+		}
+		if want := []string{"Synchronize pod1", "Synchronize pod1"}; !slices.Equal(told.all, want) {
+			t.Errorf("told %q", told.all)
+		}
+	})
+}
