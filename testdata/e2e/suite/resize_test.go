@@ -82,8 +82,14 @@ func testResizeToPluginsValues(t *testing.T, proxy *node.Proxy, api *node.APISer
 		expectGroupFile(t, group, "memory/memory.limit_in_bytes", "67108864")
 	}
 	expect()
-	resize(t, api, pod, "300m", "64Mi")
-	time.Sleep(quiet)
+	before := updates(t, proxy, pod, "main")
+	resize(t, api, pod, "300m", "64Mi") // done at once by the status, which has the plugin's values
+	node.Eventually(t, time.Minute, "kubelet sends the resize", func() error {
+		if n := updates(t, proxy, pod, "main") - before; n < 2 {
+			return fmt.Errorf("%d of 2 updates have been answered", n)
+		}
+		return nil
+	})
 	proxy.Remove(t, node.Setter)
 	node.Eventually(t, time.Minute, "nothing of the plugin is left", func() error {
 		var report struct{ Pods []json.RawMessage }
