@@ -25,10 +25,10 @@ var errPanicked = errors.New("the plugin panicked")
 // this is in. Its methods are safe for concurrent use.
 type Synchronized struct {
 	mu         sync.Mutex
-	pods       map[string]*podSyncState  // by id
+	pods       map[string]*podSyncState   // by id
 	containers map[string]*knownContainer // by id
-	creating   map[string]int            // pods and containers that are being created now, by enforce.SandboxName and nameIn
-	next       string                    // see Expect
+	creating   map[string]int             // pods and containers that are being created now, by enforce.SandboxName and nameIn
+	next       string                     // see Expect
 }
 
 // knownContainer is a container that the plugin was told of, or could see being created.
