@@ -81,12 +81,12 @@ func (a *Agent) bring(revision, path string) error {
 
 // dropModule removes the module of a shadow that has ended, unless a plugin's JSON file names it.
 func (a *Agent) dropModule(digest string) error {
-	files, err := filepath.Glob(filepath.Join(a.PluginDir, "*.json"))
+	files, err := fs.Glob(os.DirFS(a.PluginDir), "*.json")
 	if err != nil {
 		return err
 	}
 	for _, file := range files {
-		if text, err := os.ReadFile(file); err != nil || bytes.Contains(text, []byte(digest)) {
+		if text, err := os.ReadFile(filepath.Join(a.PluginDir, file)); err != nil || bytes.Contains(text, []byte(digest)) {
 			return err
 		}
 	}
