@@ -30,12 +30,14 @@ type Notifier struct {
 	observer observe.Observer
 	states   chan string // to be sent
 
-	stopping, bypassed atomic.Bool
+	stopping atomic.Bool
 }
 
 // NewNotifier returns a Notifier that is yet to Run. The observer takes what goes wrong.
 func NewNotifier(observer observe.Observer) *Notifier {
-	return &Notifier{observer: observer, states: make(chan string, maxWaiting)}
+	n := &Notifier{observer: observer, states: make(chan string, maxWaiting)}
+	n.states <- "STATUS=" + noPlugins // until the first plugin is loaded, before the proxy serves or later
+	return n
 }
 
 // Wants implements observe.Observer.
@@ -46,13 +48,9 @@ func (n *Notifier) Observe(ctx context.Context, e observe.Event) {
 	var states []string
 	switch e := e.(type) {
 	case *observe.Serving:
-		states = []string{sd.SdNotifyReady, "STATUS=" + n.began()}
+		states = []string{sd.SdNotifyReady}
 	case *observe.BypassOn:
-		n.bypassed.Store(true)
-		states = []string{"STATUS=" + n.began()}
-	case *observe.BypassOff:
-		n.bypassed.Store(false)
-		states = []string{"STATUS=" + n.began()}
+		states = []string{"STATUS=Serving calls. Plugins are bypassed: every call passes as it came."}
 	case *observe.GenerationActive:
 		status := noPlugins
 		if len(e.Plugins) > 0 {
@@ -62,7 +60,7 @@ func (n *Notifier) Observe(ctx context.Context, e observe.Event) {
 			status += " Calls are refused for plugins that are not loaded: " + strings.Join(e.Refusing, ", ") + "."
 		}
 		states = []string{"STATUS=" + status}
-	case *observe.NoPlugins:
+	case *observe.NoPlugins, *observe.BypassOff:
 		states = []string{"STATUS=" + noPlugins}
 	case *observe.Stopping:
 		n.stopping.Store(true)
@@ -80,16 +78,7 @@ func (n *Notifier) Observe(ctx context.Context, e observe.Event) {
 	}
 }
 
-// noPlugins is also what the status says until the first plugin is loaded, which may never come.
 const noPlugins = "Serving calls. No plugins are active."
-
-// began is what the status says before a plugin is loaded.
-func (n *Notifier) began() string {
-	if n.bypassed.Load() {
-		return "Serving calls. Plugins are bypassed: every call passes as it came."
-	}
-	return noPlugins
-}
 
 // Run sends messages until ctx is done. If systemd watches the process it also sends a sign
 // of life each time that check succeeds, which must end with its context. While the proxy stops

@@ -67,16 +67,20 @@ func start(t *testing.T, recorder *observe.Recorder, check func(context.Context)
 	return n
 }
 
-// TestStates: events become the messages of sd_notify.
+// TestStates: events become the messages of sd_notify. Plugins that are active before the proxy serves, as at each start, stay
+// in the status.
 func TestStates(t *testing.T) {
 	m := newManager(t)
 	n := start(t, new(observe.Recorder), nil)
+	m.want("STATUS=Serving calls. No plugins are active.")
 	for _, c := range []struct {
 		event observe.Event
 		want  string
 	}{
-		{&observe.Serving{}, "READY=1\nSTATUS=Serving calls. No plugins are active."},
 		{&observe.GenerationActive{Plugins: []string{"10-a", "20-b"}}, "STATUS=Serving calls. 2 plugins are active: 10-a, 20-b."},
+		{&observe.Serving{}, "READY=1"},
+		{&observe.BypassOn{}, "STATUS=Serving calls. Plugins are bypassed: every call passes as it came."},
+		{&observe.BypassOff{}, "STATUS=Serving calls. No plugins are active."},
 		{&observe.GenerationActive{Refusing: []string{"30-c"}}, "STATUS=Serving calls. No plugins are active. Calls are refused for plugins that are not loaded: 30-c."},
 		{&observe.NoPlugins{}, "STATUS=Serving calls. No plugins are active."},
 		{&observe.Stopping{DrainTimeout: 4 * time.Minute}, "STOPPING=1\nSTATUS=Stopping. Calls in flight have 4m0s to finish.\nEXTEND_TIMEOUT_USEC=270000000"},
@@ -100,7 +104,8 @@ func TestWatchdog(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	m.want("WATCHDOG=1")
+	for m.next(30*time.Second) != "WATCHDOG=1" { // the status is sent at the start, too
+	}
 	hangs.Store(true)
 	for !failed(recorder) {
 		<-recorder.Next()
