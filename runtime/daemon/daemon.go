@@ -246,6 +246,7 @@ func (d *daemon) serve(ctx context.Context) error {
 		return &notStarted{err}
 	}
 	var tasks sync.WaitGroup
+	tasks.Go(func() { d.notifier.Run(background, d.selfCheck) })
 	tasks.Go(func() { d.reconciler.Run(background) })
 	tasks.Go(func() { d.slots.Run(background) })
 	tasks.Go(func() { d.writeNodeFeatures(background) })
@@ -258,7 +259,6 @@ func (d *daemon) serve(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	d.observer.Observe(ctx, &observe.Serving{Listen: d.config.Listen, Backend: d.config.Backend})
-	tasks.Go(func() { d.notifier.Run(background, d.selfCheck) })
 	tasks.Go(func() { d.serveOperators(ctx, background) })
 	tasks.Go(func() { d.keepSettings(background) })
 	stopping := make(chan time.Time, 1) // has the time once ctx has told the daemon to stop
