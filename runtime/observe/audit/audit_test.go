@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -237,6 +238,25 @@ func TestFileIsTakenAway(t *testing.T) {
 		if info, also := os.Stat(name); errors.Join(err, also) != nil || string(text) != fmt.Sprintln(i) || info.Mode() != 0o600 {
 			t.Errorf("line %d is not in the file, which has %q, %v, %v", i, text, err, also)
 		}
+	}
+}
+
+// What is no file keeps its mode, and is not renamed: a line is lost with a reason.
+func TestNoRegularFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	if err := outputOf(Options{To: path, MaxBytes: 1 << 20, Backups: 1}).write([]byte("{}\n")); err == nil {
+		t.Error("a line was written into a pipe")
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("the pipe is %v, %v", info.Mode(), err)
 	}
 }
 

@@ -3,6 +3,7 @@ package audit
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/coreos/go-systemd/v22/journal"
@@ -25,7 +26,11 @@ type file struct {
 func (f *file) write(line []byte) error {
 	// The library would go on to write to a file that somebody has removed or renamed, and gives the next one the mode of
 	// the one before: so the file is made here, unless it is there as it was.
-	if at, err := os.Stat(f.log.Filename); err != nil || f.at == nil || !os.SameFile(at, f.at) {
+	at, err := os.Stat(f.log.Filename)
+	if err == nil && !at.Mode().IsRegular() { // the mode and the name of a device, such as /dev/null, are not the proxy's
+		return fmt.Errorf("%s is not a regular file", f.log.Filename)
+	}
+	if err != nil || f.at == nil || !os.SameFile(at, f.at) {
 		f.at = nil
 		_ = f.log.Close() // its lines are written
 		made, err := os.OpenFile(f.log.Filename, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
