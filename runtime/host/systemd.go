@@ -95,6 +95,7 @@ func (s systemctl) disable(ctx context.Context) error {
 	if err != nil || !slices.Contains(units, systemd.ServiceName) {
 		return err
 	}
+	_ = s.do(ctx, "reset-failed", systemd.ServiceName) // a failed unit cannot be cleaned; one that has ended well may be unknown by now
 	err = s.do(ctx, "clean", "--what=cache", "--what=runtime", systemd.ServiceName)
 	if err == nil {
 		_ = os.Remove(s.root.Under(logDir)) // unless it has logs
