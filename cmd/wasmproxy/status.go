@@ -132,6 +132,9 @@ func problems(s *status.Status) (all []string) {
 	if !s.Backend.Connected {
 		all = append(all, "there is no connection to the container runtime at "+s.Backend.Endpoint)
 	}
+	if !s.Values.Saved {
+		all = append(all, "a file in state-dir or data-dir cannot be written, and a restart of the proxy loses what it was to have: the log says why")
+	}
 	for i, uid := range slices.Sorted(maps.Keys(s.Values.Ignored)) {
 		if i == maxIgnored {
 			all = append(all, fmt.Sprintf("records in state-dir of %d more pods were ignored", len(s.Values.Ignored)-i))

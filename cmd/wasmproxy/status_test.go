@@ -92,7 +92,7 @@ func TestStatusPrints(t *testing.T) {
 		Peers:   []status.Peer{{PID: 812, Program: "kubelet", Since: ago(75 * time.Hour), Connections: 1}, {PID: 40404, Program: "crictl", UID: 1000, Since: ago(time.Second), Connections: 1}},
 		Backend: status.Backend{Endpoint: "unix:///run/containerd/containerd.sock"},
 		Store:   status.Store{State: "filled", Pods: 12, Containers: 30}, Cgroup: status.Cgroup{Root: "/sys/fs/cgroup", Version: 2, Driver: "systemd"},
-		Values: status.Values{StateDir: "/run/wasmproxy/state", Objects: 1, Wanted: 3}, Guests: status.Guests{Memory: 5 << 20, Limit: 256 << 20},
+		Values: status.Values{StateDir: "/run/wasmproxy/state", Objects: 1, Wanted: 3, Saved: true}, Guests: status.Guests{Memory: 5 << 20, Limit: 256 << 20},
 		Plugins: status.Plugins{Plugins: []status.Plugin{
 			{ID: "10-qos", State: status.Active, Since: ago(time.Hour), Hooks: []string{"PreCreateContainer", "PreUpdateContainerResources"}, Policy: "Ignore", Active: &status.Version{Version: "1.0.0"},
 				Breaker: "open", BreakerUntil: now.Add(time.Minute), Counts: status.Counts{Calls: 400, Failures: 5, Rejections: 7, Exempted: 3, P50: 0.00004, P99: 0.0123, LastError: &status.Failure{At: ago(3 * time.Second), Hook: "PreCreateContainer", Error: "it \x1b[2J failed"}}},
@@ -109,6 +109,14 @@ func TestStatusPrints(t *testing.T) {
 	checkGolden(t, "status-problems.txt", out.String())
 	if strings.Contains(out.String(), "\x1b") {
 		t.Error("an escape sequence of a plugin reaches the terminal")
+	}
+}
+
+// TestStatusTellsOfUnsavedState: that a restart would lose something is a problem.
+func TestStatusTellsOfUnsavedState(t *testing.T) {
+	s := status.Status{Backend: status.Backend{Connected: true}, Values: status.Values{StateDir: "/run/wasmproxy/state"}}
+	if got := problems(&s); len(got) != 1 || !strings.Contains(got[0], "state-dir or data-dir cannot be written") {
+		t.Errorf("the problems are %q", got)
 	}
 }
 
@@ -131,7 +139,7 @@ func TestStatusPeers(t *testing.T) {
 
 // TestStatusNamesPodsOfIgnoredRecords: each has a line with the reason, but for those after the first three.
 func TestStatusNamesPodsOfIgnoredRecords(t *testing.T) {
-	s := status.Status{Backend: status.Backend{Connected: true}, Values: status.Values{Ignored: map[string]string{
+	s := status.Status{Backend: status.Backend{Connected: true}, Values: status.Values{Saved: true, Ignored: map[string]string{
 		"u1": "line 1: its version is 2", "": "line 2: unexpected end of JSON input",
 	}}}
 	want := []string{
