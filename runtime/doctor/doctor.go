@@ -160,7 +160,7 @@ func Run(ctx context.Context, o Options) *Report {
 // printable makes one line of a text, with paths as the host has them.
 func (n *node) printable(text string) string {
 	if !n.root.Live() {
-		text = strings.ReplaceAll(text, strings.TrimSuffix(n.Root, "/"), "")
+		text = strings.ReplaceAll(text, strings.TrimSuffix(n.Root, "/")+"/", "/")
 	}
 	return plugin.Printable(text, 1<<10)
 }

@@ -324,6 +324,16 @@ func TestEmptyHost(t *testing.T) {
 	}
 }
 
+// TestPathsOfTheHost: paths are told as the host has them. A name that only begins as the root does stays, as hostports.json
+// with --root /host.
+func TestPathsOfTheHost(t *testing.T) {
+	wrong := errors.New("/host/etc/wasmproxy/plugins.d/hostports.json: not valid")
+	r := doctor.Run(t.Context(), doctor.Options{Root: "/host", SettingsErr: wrong})
+	if len(r.Findings) != 1 || r.Findings[0].Found != "/etc/wasmproxy/plugins.d/hostports.json: not valid" {
+		t.Errorf("the findings are %+v", r.Findings)
+	}
+}
+
 // TestSystemdIsNotAsked: what only systemd knows is not checked, and the reason says so.
 func TestSystemdIsNotAsked(t *testing.T) {
 	n := newNode(t)
