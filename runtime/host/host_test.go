@@ -304,6 +304,7 @@ func TestRefused(t *testing.T) {
 		"changing containerRuntimeEndpoint in /var/lib/kubelet/config.yaml: it is written in a form that this command cannot change":    {configFile: "containerRuntimeEndpoint: &a unix:///run/a.sock\nproviderID: *a\n"},
 		"reading /var/lib/kubelet/config.yaml: ":                                                                                        {configFile: "a: [\n"},
 		"kubelet's endpoint is " + containerd + ", and backend in /etc/wasmproxy/wasmproxy.yaml is unix:///run/other.sock: set backend": node.with(tree{SettingsFile: "backend: unix:///run/other.sock\n"}),
+		"kubelet's image service is unix:///run/images.sock, and the proxy would ask " + containerd + " for images":                     nodes()["another image service"].files.with(tree{SettingsFile: "backend: " + containerd + "\n"}),
 		"mode in /etc/wasmproxy/wasmproxy.yaml is docker, and this command changes kubelet's CRI endpoint only: start":                  node.with(tree{SettingsFile: "mode: docker\nbackend: unix:///run/docker.sock\n"}),
 		`wasmproxy.yaml: unknown key "backnd"`:                                                                                          node.with(tree{SettingsFile: "backnd: unix:///run/other.sock\n"}),
 		"kubelet's endpoint is the proxy's already, " + ours + ", and there is no /etc/wasmproxy/wasmproxy.yaml":                        {configFile: kubeletConfig(ours)},

@@ -211,6 +211,11 @@ func (p *installation) pointKubelet(k *kubelet) error {
 	}
 
 	other := func(value string) bool { return value != "" && !SameEndpoint(value, p.socket) }
+	images := cmp.Or(p.settings.ImageEndpoint, p.settings.Backend)
+	if other(k.images) && !p.record.ours(k.images) && !SameEndpoint(k.images, images) {
+		return fmt.Errorf("kubelet's image service is %s, and the proxy would ask %s for images: "+
+			"set image-endpoint in %s to the image service that kubelet is to have", k.images, images, SettingsFile)
+	}
 	edited := map[string]string{}
 	var paths []string // that have flags or keys of kubelet
 	for _, t := range k.texts {
@@ -247,7 +252,7 @@ func (p *installation) pointKubelet(k *kubelet) error {
 	if err != nil {
 		return fmt.Errorf("changing kubelet's endpoint: %w", err)
 	}
-	images := cmp.Or(after.images, p.socket)
+	images = cmp.Or(after.images, p.socket)
 	if !SameEndpoint(after.runtime, p.socket) || !SameEndpoint(images, p.socket) || !slices.Equal(k.others(), after.others()) {
 		return fmt.Errorf("changing kubelet's endpoint in %s: it is written in a form that this command cannot change; change it to %s by hand", strings.Join(paths, " and "), p.socket)
 	}
