@@ -144,10 +144,7 @@ func findCgroupDriver(_ context.Context, n *node) ([]found, error) {
 }
 
 func findBackendAnswers(_ context.Context, n *node) ([]found, error) {
-	if n.backendErr != nil {
-		return []found{{n.config.Backend, n.backendErr.Error()}}, nil
-	}
-	return nil, nil
+	return unanswered(n.config.Backend, n.backendErr)
 }
 
 func findBackendSelf(_ context.Context, n *node) (all []found, err error) {

@@ -2,6 +2,8 @@ package doctor
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"slices"
@@ -130,6 +132,10 @@ func (n *node) loadPlugins(ctx context.Context) {
 	}
 	if _, err := n.cgroupVersion(); err != nil { // which has a check of its own
 		c.CgroupRoot = ""
+	}
+	if _, err := os.ReadDir(c.CacheDir); errors.Is(err, fs.ErrPermission) {
+		n.pluginErr = err
+		return
 	}
 	n.pluginLines, n.pluginErr = n.Load(ctx, &c)
 }

@@ -2,7 +2,9 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"strings"
 
@@ -10,6 +12,9 @@ import (
 )
 
 func findPluginFiles(_ context.Context, n *node) (all []found, err error) {
+	if errors.Is(n.pluginErr, fs.ErrPermission) { // of this user, and not of the proxy's
+		return nil, n.pluginErr
+	}
 	for _, line := range lines(n.pluginErr) {
 		all = append(all, found{"plugin files", line})
 	}
@@ -18,6 +23,9 @@ func findPluginFiles(_ context.Context, n *node) (all []found, err error) {
 
 // findPluginReach looks through what loading tells of plugins.
 func findPluginReach(_ context.Context, n *node) (all []found, err error) {
+	if len(n.pluginLines) == 0 { // nothing is known of plugins that cannot be loaded
+		return nil, n.pluginErr
+	}
 	for _, line := range n.pluginLines {
 		id, text, _ := strings.Cut(line, ": ")
 		if warning, is := strings.CutPrefix(text, "warning: "); is {

@@ -2,7 +2,9 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -41,10 +43,15 @@ func findSettingsInForce(s *status.Status) []found {
 func findProxyServes(ctx context.Context, n *node) ([]found, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	if err := n.answers(ctx, n.socket(n.config.Listen)); err != nil {
-		return []found{{n.config.Listen, err.Error()}}, nil
+	return unanswered(n.config.Listen, n.answers(ctx, n.socket(n.config.Listen)))
+}
+
+// unanswered finds that nobody answers on a socket. Whoever may not connect to it does not know.
+func unanswered(endpoint string, err error) ([]found, error) {
+	if err == nil || errors.Is(err, fs.ErrPermission) {
+		return nil, err
 	}
-	return nil, nil
+	return []found{{endpoint, err.Error()}}, nil
 }
 
 func findProxyReady(s *status.Status) (all []found) {
