@@ -72,7 +72,7 @@ var Checks = []*Check{
 		"The proxy does not use a cache or last good plugins that others can change; state holds values of pods.",
 		"`chown root: DIR` and `chmod 0700 DIR`.", findPrivateDirectories},
 	{"disk-space", "Is there space for state, last good plugins and cache?", Warning,
-		"Values and last good versions of plugins are lost at a restart, and plugins are compiled at every start.",
+		"Values and last good versions of plugins are lost at a restart, and a plugin whose code is not in the cache is not loaded.",
 		"Make space, or set `state-dir`, `data-dir` and `cache-dir` to other file systems.", findDiskSpace},
 
 	{"plugin-files", "Does every plugin load?", Error,
