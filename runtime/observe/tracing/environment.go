@@ -2,6 +2,8 @@ package tracing
 
 import (
 	"cmp"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/url"
@@ -30,7 +32,7 @@ func wanted() (bool, error) {
 	case e != "" && e != "otlp":
 		return false, fmt.Errorf("OTEL_TRACES_EXPORTER: %q is neither otlp nor none", e)
 	}
-	return true, errors.Join(checkExporter(), checkHeaders(), checkSampler(), checkWords(), checkNumbers())
+	return true, errors.Join(checkExporter(), checkCertificates(), checkHeaders(), checkSampler(), checkWords(), checkNumbers())
 }
 
 // set returns the name of an exporter's variable: that for traces, if it is set.
@@ -61,15 +63,33 @@ func checkExporter() (err error) {
 	if p := os.Getenv(set("PROTOCOL")); p != "" && p != "grpc" {
 		err = errors.Join(err, fmt.Errorf("%s: the protocol %q is not supported; set it to grpc", set("PROTOCOL"), p))
 	}
-	for _, variable := range []string{"CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY"} {
-		name := set(variable)
+	return err
+}
+
+// checkCertificates reads the files as the SDK does, which goes on without those that it cannot use.
+func checkCertificates() error {
+	for _, name := range both("CERTIFICATE") {
 		if file := os.Getenv(name); file != "" {
-			if _, bad := os.ReadFile(file); bad != nil {
-				return errors.Join(err, fmt.Errorf("%s: %w", name, bad))
+			text, err := os.ReadFile(file)
+			if err == nil && !x509.NewCertPool().AppendCertsFromPEM(text) {
+				err = errors.New("there is no certificate in the file")
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
 	}
-	return err
+	keys := both("CLIENT_KEY")
+	for i, name := range both("CLIENT_CERTIFICATE") {
+		certificate, key := os.Getenv(name), os.Getenv(keys[i])
+		if certificate+key == "" {
+			continue
+		}
+		if _, err := tls.LoadX509KeyPair(certificate, key); err != nil {
+			return fmt.Errorf("%s and %s: %w", name, keys[i], err)
+		}
+	}
+	return nil
 }
 
 func checkHeaders() error {

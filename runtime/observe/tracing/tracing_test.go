@@ -45,6 +45,8 @@ func TestWanted(t *testing.T) {
 		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_HEADERS": "x=1,secret"}, true, "OTEL_EXPORTER_OTLP_HEADERS: header 2"},
 		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_HEADERS": "x=%zzsecret"}, true, "OTEL_EXPORTER_OTLP_HEADERS: header 1"},
 		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_CERTIFICATE": "/none"}, true, "OTEL_EXPORTER_OTLP_CERTIFICATE"},
+		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_CERTIFICATE": "tracing.go"}, true, "there is no certificate in the file"},
+		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE": "tracing.go"}, true, "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY"},
 		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_TRACES_SAMPLER": "sometimes"}, true, "OTEL_TRACES_SAMPLER"},
 		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_TRACES_SAMPLER": "parentbased_traceidratio"}, true, ""},
 		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_BSP_MAX_QUEUE_SIZE": "1"}, true, ""},
