@@ -129,7 +129,7 @@ func TestDryRun(t *testing.T) {
 		}
 		for _, want := range []string{
 			`-KUBELET_KUBEADM_ARGS="--container-runtime-endpoint=` + containerd, `+KUBELET_KUBEADM_ARGS="--container-runtime-endpoint=` + ours,
-			"+backend: " + containerd, "make directory /etc/wasmproxy/plugins.d\n", "write /usr/local/bin/wasmproxy: the program, 10 bytes\n", "systemctl enable", "othing was changed",
+			"+backend: " + containerd, "make directory /etc/wasmproxy/plugins.d\n", "write /usr/local/bin/wasmproxy: the program, 10 bytes\n", "systemctl enable wasmproxy.socket wasmproxy.service\n", "othing was changed",
 		} {
 			if !strings.Contains(strings.ReplaceAll(out.String(), "Nothing", "othing"), want) {
 				t.Errorf("%q is not in\n%s", want, out)

@@ -84,7 +84,7 @@ func (h *Host) Install(ctx context.Context, c Consent) error {
 	for _, change := range slices.Concat(p.own, p.kubelet) {
 		h.say("%s", change)
 	}
-	h.say("run systemctl enable --now %s %s", systemd.SocketName, systemd.ServiceName)
+	h.say("run systemctl enable%s %s %s", h.Root.now(), systemd.SocketName, systemd.ServiceName)
 	if h.Root.Live() && p.replacesProgram() {
 		h.say("run wasmproxy validate of the new program before, and systemctl restart %s at the end", systemd.ServiceName)
 	}

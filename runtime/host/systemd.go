@@ -31,6 +31,14 @@ func errRuns(root Root) error {
 // systemdRuns reports whether the files are of a host that systemd has started.
 func (r Root) systemdRuns() bool { return r.has("/run/systemd/system") }
 
+// now is the flag by which systemctl also starts or stops units, which it does not in an image.
+func (r Root) now() string {
+	if r.Live() {
+		return " --now"
+	}
+	return ""
+}
+
 // systemctl is how the host's systemd is asked and told.
 type systemctl struct {
 	root  Root

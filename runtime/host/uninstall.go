@@ -57,7 +57,7 @@ func (h *Host) Uninstall(ctx context.Context, c Consent) error {
 	if p.consent.RestartKubelet && h.Root.Live() {
 		h.say("run systemctl restart kubelet, if it is active")
 	}
-	h.say("run systemctl disable --now of the units")
+	h.say("run systemctl disable%s of the units", h.Root.now())
 	if file := p.settings.NodeFeatures; file != "" {
 		h.say("remove %s, and with it the node's labels", file)
 	}
