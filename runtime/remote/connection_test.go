@@ -21,6 +21,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/remote"
 	pb "github.com/wasmproxy/wasmproxy/runtime/remote/runtimehook"
 )
 
@@ -164,6 +165,34 @@ func hangUp(t *testing.T, socket string) (attempts *atomic.Int64, stop func()) {
 		}
 	}()
 	return attempts, func() { listener.Close(); <-done }
+}
+
+// TestServerThatHangsUp says that it speaks HTTP/2, and ends the connection. It is connected to again, but not without a pause.
+func TestServerThatHangsUp(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "hook.sock")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	start := time.Now()
+	p, err := remote.New(remote.Options{ID: "koordlet", Endpoint: socket, Hooks: remote.Hooks(), Returned: func() {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close(t.Context())
+	for range 6 {
+		conn, err := listener.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Write([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0}) // a frame of settings that are the defaults
+		conn.Read(make([]byte, 24))                   // what a client says first
+		conn.Close()
+	}
+	if took := time.Since(start); took < 500*time.Millisecond {
+		t.Errorf("6 connections in %v, want 100 ms between two", took)
+	}
 }
 
 // TestHammer calls from many goroutines while the server comes and goes.

@@ -2,9 +2,11 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -74,9 +76,17 @@ var retry = backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, J
 // New returns the hook server as a plugin. It does not wait for the server, nor
 // for its socket: both may come and go. The caller closes the plugin.
 func New(o Options) (*Plugin, error) {
+	var last atomic.Pointer[time.Time] // when the last connection was made
 	connect := func(ctx context.Context, _ string) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "unix", o.Endpoint)
+		// gRPC's back-off is for connections that do not come up. One that came up and ended it would make again at once.
+		if made := last.Load(); made != nil && time.Since(*made) < retry.BaseDelay {
+			return nil, errors.New("the last connection ended as soon as it was made")
+		}
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", o.Endpoint)
+		if err == nil {
+			last.Store(new(time.Now()))
+		}
+		return conn, err
 	}
 	// The connection is made when it is first used, and again when it was lost. A call meanwhile fails at once instead of
 	// waiting. Hook servers see the authority that they always saw.
