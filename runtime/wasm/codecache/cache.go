@@ -63,8 +63,9 @@ func Open(o Options) (*Cache, error) {
 // child gets them as they are. The caller reads the code within readTime: it may be pruned then.
 func (c *Cache) Get(ctx context.Context, settings string, module []byte) (dir string, err error) {
 	dir = c.entry(settings, module)
+	touch(dir)
 	if verify(dir) == nil {
-		return dir, touch(dir)
+		return dir, nil
 	}
 	if err := c.compile(ctx, dir, settings, module); err != nil {
 		return "", err
@@ -76,10 +77,11 @@ func (c *Cache) Get(ctx context.Context, settings string, module []byte) (dir st
 // not, or is damaged.
 func (c *Cache) Find(settings string, module []byte) (dir string, err error) {
 	dir = c.entry(settings, module)
+	touch(dir)
 	if verify(dir) != nil {
 		return "", ErrNotCached
 	}
-	return dir, touch(dir)
+	return dir, nil
 }
 
 // entry is the directory of a module's code, named by the module, the settings and this processor.
@@ -92,10 +94,11 @@ func (c *Cache) entry(settings string, module []byte) string {
 	return filepath.Join(c.dir, hex.EncodeToString(h.Sum(nil)))
 }
 
-// touch makes an entry the last to be pruned.
-func touch(dir string) error {
+// touch makes an entry the last to be pruned, before it is looked at: another process may be pruning. It fails if there is
+// no entry, and on a read-only file system, where nothing is pruned.
+func touch(dir string) {
 	now := time.Now()
-	return os.Chtimes(dir, now, now)
+	_ = os.Chtimes(dir, now, now)
 }
 
 // compile has a child fill a directory, and makes that the entry once it is whole.

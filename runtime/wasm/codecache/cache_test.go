@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/codecache"
 )
 
@@ -118,6 +120,30 @@ func TestPruning(t *testing.T) {
 				delete(ages, module)
 			}
 		}
+	}
+}
+
+// On a file system that has become read-only, as after an error of the disk, what was compiled before is found.
+func TestReadOnly(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	want, _ := get(t, open(t, codecache.Options{Dir: dir}), "", "module")
+	used := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(want, used, used); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
+		t.Skip("mounting needs root: ", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, 0) })
+	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	c := open(t, codecache.Options{Dir: dir, Program: noProgram, MaxBytes: 1})
+	if found, err := c.Find("", []byte("module")); err != nil || found != want {
+		t.Errorf("Find: %q, %v", found, err)
+	}
+	if found, err := c.Get(t.Context(), "", []byte("module")); err != nil || found != want {
+		t.Errorf("Get: %q, %v", found, err)
 	}
 }
 

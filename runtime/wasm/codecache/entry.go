@@ -120,9 +120,7 @@ func (c *Cache) prune() error {
 		if left -= e.size; left >= 0 || time.Since(e.used) < readTime {
 			continue
 		}
-		if err := os.RemoveAll(filepath.Join(c.dir, e.key)); err != nil {
-			return fmt.Errorf("pruning the cache: %w", err)
-		}
+		_ = os.RemoveAll(filepath.Join(c.dir, e.key)) // tried again next time
 	}
 	return nil
 }
