@@ -103,7 +103,11 @@ func touch(dir string) {
 
 // compile has a child fill a directory, and makes that the entry once it is whole.
 func (c *Cache) compile(ctx context.Context, into, settings string, module []byte) error {
-	draft, err := os.MkdirTemp(c.dir, draftPrefix)
+	err := os.MkdirAll(c.dir, 0o700) // somebody may have removed it
+	var draft string
+	if err == nil {
+		draft, err = os.MkdirTemp(c.dir, draftPrefix)
+	}
 	if err != nil {
 		return fmt.Errorf("making an entry of the cache: %w", err)
 	}

@@ -147,6 +147,19 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
+// Somebody may remove the directory while the process runs, to have everything compiled anew.
+func TestRemovedDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	c := open(t, codecache.Options{Dir: dir})
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	get(t, c, "", "module")
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the directory: %v, %v", info, err)
+	}
+}
+
 // Drafts of a process that died are removed once nobody can work at them; what
 // is not ours stays.
 func TestDrafts(t *testing.T) {
