@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
@@ -215,9 +214,10 @@ func (p *timedPlugin) Call(ctx context.Context, budget *plugin.Budget, ev plugin
 	start := time.Now()
 	err := p.Plugin.Call(ctx, budget, ev, adj)
 	p.took = append(p.took, time.Since(start))
+	_, interrupted := plugin.Interrupted(ev, err)
 	switch {
 	case errors.As(err, new(*plugin.Rejection)): // it may refuse the call
-	case ev.Hook() == abi.Tick && plugin.ByLimit(err): // the next one goes on with the other pods
+	case interrupted: // the next one goes on with the other pods
 	case p.failed == nil:
 		p.failed = err
 	}

@@ -16,8 +16,17 @@ type Resuming interface {
 	Stop() (unfinished func(abi.Object) bool, further bool)
 }
 
-// ByLimit reports whether a limit of the fuel, the time or the host calls of a call ended it with this error.
-func ByLimit(err error) bool {
+// Interrupted reports whether a limit of the fuel, the time or the host calls of a Tick ended it with err after the plugin was
+// done with some pods. unfinished tells which objects belong to the pod that it was at.
+func Interrupted(ev Event, err error) (unfinished func(abi.Object) bool, yes bool) {
+	of, ok := ev.(Resuming)
+	if !ok || ev.Hook() != abi.Tick || !byLimit(err) {
+		return nil, false
+	}
+	return of.Stop()
+}
+
+func byLimit(err error) bool {
 	var known *ClassError
 	if errors.As(err, &known) {
 		return known.Class == observe.ClassFuel || known.Class == observe.ClassHostCalls
@@ -28,12 +37,8 @@ func ByLimit(err error) bool {
 // keepFinished keeps what a plugin wants of the pods that it was done with when a limit stopped its Tick with err, and
 // reports whether there may be any.
 func (c *Chain) keepFinished(ctx context.Context, s Subject, adj *Adjustment, err error) bool {
-	of, ok := s.(Resuming)
-	if !ok || adj.hook != abi.Tick || !ByLimit(err) {
-		return false
-	}
-	unfinished, further := of.Stop()
-	if !further {
+	unfinished, yes := Interrupted(s, err)
+	if !yes {
 		return false
 	}
 	adj.changes = slices.DeleteFunc(adj.changes, func(o Owned) bool { return unfinished(o.Change.Object) })

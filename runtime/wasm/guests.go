@@ -83,7 +83,7 @@ func (p *guests) run(ctx context.Context, budget *plugin.Budget, g *guest, ev pl
 	if err == nil {
 		err = c.verdict(int32(code))
 	}
-	some := ev.Hook() == abi.Tick && plugin.ByLimit(err) // it was stopped after it has been at some pods
+	_, some := plugin.Interrupted(ev, err) // what it keeps of them counts, as what it has set
 	if c.kv != nil && (err == nil || some) {
 		err = errors.Join(err, c.kv.Commit())
 	}

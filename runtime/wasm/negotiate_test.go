@@ -172,6 +172,30 @@ func TestKVCounts(t *testing.T) {
 	})
 }
 
+// stoppedTick is a Tick that a limit stops after the plugin was done with some pods, or at its first.
+type stoppedTick struct {
+	*testEvent
+	further bool
+}
+
+func (t stoppedTick) Stop() (func(abi.Object) bool, bool) { return nil, t.further }
+
+// TestKVOfAStoppedTick: what it keeps on the host counts if what it has set does.
+func TestKVOfAStoppedTick(t *testing.T) {
+	engines(t, func(t *testing.T, e *Engine) {
+		for further, want := range map[bool]int{false: 0, true: 1} {
+			kv, ev := plugin.NewKV(), newEvent()
+			ev.hook = abi.Tick
+			p := load(t, e, "kept", PluginOptions{KV: kv, Set: abi.Limits{TickHostCalls: 2}}) // the second writes
+			_, err := callPlugin(t.Context(), p, stoppedTick{ev, further})
+			wantError(t, err, "called the host more than 2 times")
+			if n := len(kv.All()); n != want {
+				t.Errorf("further %v: %d values are kept, want %d", further, n, want)
+			}
+		}
+	})
+}
+
 // TestLimits has a manifest that asks for less than the default or the operator's limit, and for
 // more than the default.
 func TestLimits(t *testing.T) {
