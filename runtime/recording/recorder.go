@@ -141,9 +141,8 @@ func (c *recorded) End(err error) {
 	if ev.Hook().Info().Object == abi.Container {
 		c.call.Container = &Object{Name: text(abi.Container, abi.ContainerName), ID: text(abi.Container, abi.ContainerID)}
 	}
-	c.call.Reject = c.adj.Rejection()
-	if err != nil {
-		c.call.Reject, c.call.Error = nil, c.adj.Sanitize(err.Error(), maxError)
+	if err != nil && !errors.As(err, &c.call.Reject) {
+		c.call.Error = c.adj.Sanitize(err.Error(), maxError)
 	}
 	c.secrets, _ = ev.Secrets(abi.AllCapabilities, 0)
 	c.event, c.adj = nil, nil // which end with the call

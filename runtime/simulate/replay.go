@@ -139,8 +139,7 @@ func (p *Replay) Play(ctx context.Context, c *recording.Call) (Played, error) {
 			return res, ctx.Err()
 		}
 		res.Fuel, _ = adj.Used()
-		p.now.is.failed, p.now.is.reject = err != nil, adj.Rejection()
-		if err != nil {
+		if p.now.is.failed = err != nil && !errors.As(err, &p.now.is.reject); p.now.is.failed {
 			res.Error = plugin.Printable(err.Error(), maxPlayedError)
 		}
 	}

@@ -214,6 +214,34 @@ func TestMutantsDiffer(t *testing.T) {
 	}
 }
 
+// A refusal is recorded as one, and no failure is the same as it. A refusal that the recorded plugin did not make is a difference.
+func TestRefusalIsNoFailure(t *testing.T) {
+	r, code, refusals := newRecordings(t), module(t, "exec-guard"), 0
+	for _, c := range fixtures(t, "exec-guard") {
+		rec := r.record(t, code, c, recording.DefaultOptions())
+		if rec == nil || c.Want.Reject == nil {
+			continue
+		}
+		refusals++
+		was := &rec.Calls[0]
+		if was.Error != "" || was.Reject == nil || fixture.Rejection(*was.Reject) != *c.Want.Reject {
+			t.Errorf("%s: it is recorded as the refusal %+v and the error %q", c.Name, was.Reject, was.Error)
+		}
+		if got := r.replay(t, rec, trapping(t, code), nil)[0]; got.Outcome != Failed {
+			t.Errorf("%s: a trap in its place: %+v", c.Name, got)
+		}
+		for name, reject := range map[string]*plugin.Rejection{"another reason": {Code: c.Want.Reject.Code, Reason: "no"}, "none": nil} {
+			was.Reject = reject
+			if got := r.replay(t, rec, code, nil)[0]; got.Outcome != Different || len(got.Changes) != 1 || got.Error != "" {
+				t.Errorf("%s: recorded with %s: %+v", c.Name, name, got)
+			}
+		}
+	}
+	if refusals == 0 {
+		t.Error("no call was refused")
+	}
+}
+
 // mutant alters what a plugin asks before the answers see it: the last change of each call that was accepted.
 type mutant struct {
 	mutation string
