@@ -98,6 +98,20 @@ func TestTickGoesOnWhereItWasStopped(t *testing.T) {
 	}
 }
 
+// A dry run logs of such a Tick what would be kept.
+func TestDryRunOfATickThatIsStopped(t *testing.T) {
+	n := newNode(t, nil)
+	n.runPods(4)
+	m := on(abi.Tick, (&visitor{enough: 5}).call)
+	m.Plugin = plugin.DryRun(m.Plugin, m.ID, n.options.Observer)
+	if next := intercept.Tick(t.Context(), n.options, m, ""); next != "p2" || n.tickedField("p0-c0", "cpu_quota") != "" {
+		t.Errorf("the next tick begins with %q, and p0-c0 is to have %q", next, n.tickedField("p0-c0", "cpu_quota"))
+	}
+	if got := strings.Count(n.log.String(), "plugin would change field"); got != 8 || !strings.Contains(n.log.String(), "tick stopped by a limit") {
+		t.Errorf("%d changes are logged, want 8 of the 4 containers of 2 pods:\n%s", got, n.log)
+	}
+}
+
 // A Tick that is stopped at its first pod has failed, and so has one that ends with another error.
 func TestTickThatGetsNowhereHasFailed(t *testing.T) {
 	n := newNode(t, nil)

@@ -145,7 +145,7 @@ func (c *Chain) callMember(ctx context.Context, budget *Budget, m *Member, s Sub
 	start := budget.call()
 	if called {
 		err = c.run(ctx, budget, m, s, adj, start)
-		if err != nil && c.keepFinished(ctx, s, adj, err) {
+		if err != nil && adj.keepFinished(ctx, c.observer, err) {
 			err = nil
 		}
 		if err == nil {

@@ -26,6 +26,9 @@ type dryRun struct {
 func (d *dryRun) Call(ctx context.Context, budget *Budget, ev Event, adj *Adjustment) error {
 	defer budget.Wait()()
 	err := d.Plugin.Call(ctx, budget.beside(), ev, adj)
+	if adj.keepFinished(ctx, d.observer, err) {
+		err = nil
+	}
 	if err == nil {
 		err = adj.permitAll()
 	}

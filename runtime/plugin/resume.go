@@ -36,14 +36,14 @@ func byLimit(err error) bool {
 
 // keepFinished keeps what a plugin wants of the pods that it was done with when a limit stopped its Tick with err, and
 // reports whether there may be any.
-func (c *Chain) keepFinished(ctx context.Context, s Subject, adj *Adjustment, err error) bool {
-	unfinished, yes := Interrupted(s, err)
+func (a *Adjustment) keepFinished(ctx context.Context, observer observe.Observer, err error) bool {
+	unfinished, yes := Interrupted(a.event, err)
 	if !yes {
 		return false
 	}
-	adj.changes = slices.DeleteFunc(adj.changes, func(o Owned) bool { return unfinished(o.Change.Object) })
-	c.observer.Observe(ctx, &observe.TickStopped{
-		Plugin: adj.of.ID, Changes: len(adj.changes), Class: classOf(ctx, adj, err), Err: adj.redactError(err),
+	a.changes = slices.DeleteFunc(a.changes, func(o Owned) bool { return unfinished(o.Change.Object) })
+	observer.Observe(ctx, &observe.TickStopped{
+		Plugin: a.of.ID, Changes: len(a.changes), Class: classOf(ctx, a, err), Err: a.redactError(err),
 	})
 	return true
 }
