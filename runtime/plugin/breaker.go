@@ -185,7 +185,7 @@ func judgeHealth(ctx context.Context, budget *Budget, took time.Duration, adj *A
 		return success
 	case errors.Is(err, ErrAway), errors.Is(err, ErrBusy): // it may be back at any moment, or was never called
 		return nothing
-	case adj.conflict != nil: // it met another plugin, and would be well alone
+	case adj.conflict != nil && !byLimit(err): // it met another plugin, and would be well alone
 		return nothing
 	case (ctx.Err() != nil || budget.Err() != nil) && took < fairTime: // others left it too little
 		return nothing

@@ -277,6 +277,24 @@ func TestConflictsDoNotOpenTheBreaker(t *testing.T) {
 	}
 }
 
+// A conflict that a plugin has met does not excuse that it reaches its limit afterwards, in each call.
+func TestLimitAfterAConflictOpensTheBreaker(t *testing.T) {
+	conflicting := set(abi.CPUShares, 200)
+	second := member("20-b", plugin.Ignore, func(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+		if err := conflicting(ctx, ev, adj); !errors.Is(err, abi.Conflict) {
+			t.Errorf("it was answered %v", err)
+		}
+		return &plugin.ClassError{Class: observe.ClassFuel, Err: errors.New("used all its fuel")}
+	})
+	second.Breaker = plugin.NewBreaker(observe.Discard(), "20-b", nil)
+	for range 5 {
+		dispatch(t, member("10-a", plugin.Ignore, set(abi.CPUShares, 100)), second)
+	}
+	if s := second.Breaker.Status(); s.State != plugin.Open {
+		t.Errorf("the breaker is %+v", s)
+	}
+}
+
 // TestBreakerReset: the next call asks, and a fault from before counts for nothing.
 func TestBreakerReset(t *testing.T) {
 	var fail error = errors.New("broken")
