@@ -67,6 +67,18 @@ func child(argument string) error {
 		return nil
 	case "verbose":
 		module = bytes.Repeat(module, 1<<20)
+	case "threadless":
+		_ = unix.Setuid(65534) // root may have as many threads as it likes
+		if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: 1, Max: 1}); err != nil {
+			return err
+		}
+		for {
+			go func() {
+				runtime.LockOSThread()
+				select {}
+			}()
+			time.Sleep(time.Millisecond)
+		}
 	case "killed":
 		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	case "mortal":
@@ -136,6 +148,13 @@ func TestChildDiesFirst(t *testing.T) {
 // TestChildIsKilled: that is no fault of the module, so that the error is one of the node.
 func TestChildIsKilled(t *testing.T) {
 	if _, err := open(t, codecache.Options{}).Get(t.Context(), "killed", nil); !errors.Is(err, syscall.ENOMEM) || !strings.Contains(err.Error(), "was killed: the node's memory may be used up") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestChildWithoutThreads: that the node has as many as it may is no fault of the module either.
+func TestChildWithoutThreads(t *testing.T) {
+	if _, err := open(t, codecache.Options{}).Get(t.Context(), "threadless", nil); !errors.Is(err, syscall.EAGAIN) {
 		t.Errorf("the error is %v", err)
 	}
 }
