@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/recording"
 	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
@@ -78,8 +79,8 @@ func (f *fixtureOf) fill(c *recording.Call) error {
 		a := &c.Asked[i]
 		q := &a.Question
 		switch name := q.Function.Name; {
-		case a.Hidden:
-			return errors.New("it has read what is hidden")
+		case a.Hidden, strings.Contains(a.Key(), plugin.Redacted):
+			return errors.New("it has read or set what is hidden")
 		case len(q.Args) > 0 && !q.Args[0].IsText && q.Args[0].Number >= int64(abi.FirstHandle):
 			return errors.New("it has looked at other pods or containers, or at a QoS class")
 		case q.Errno == abi.Conflict:
