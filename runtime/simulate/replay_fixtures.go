@@ -19,7 +19,11 @@ func Fixtures(rec *recording.Recording) (all []map[string]any, skipped []string)
 	for i := range rec.Calls {
 		c := &rec.Calls[i]
 		name := fmt.Sprintf("line %d: %s", c.Line, c.Title())
-		f := fixtureOf{values: map[abi.Object]fixture.Fields{}, kv: map[string]string{}, files: map[string]map[string]string{}}
+		f := fixtureOf{
+			values: map[abi.Object]fixture.Fields{abi.Event: {}, abi.Pod: {}, abi.Container: {}, abi.Node: {}},
+			kv:     map[string]string{}, files: map[string]map[string]string{},
+		}
+		f.match(h, c)
 		if err := f.fill(c); err != nil {
 			skipped = append(skipped, fmt.Sprintf("%s: %v", name, err))
 			continue
@@ -73,6 +77,36 @@ type fixtureOf struct {
 	files  map[string]map[string]string
 }
 
+// match notes what the match of the plugin's hook has accepted, which the plugin itself need not have read.
+func (f *fixtureOf) match(h *recording.Header, c *recording.Call) {
+	pod := f.values[abi.Pod]
+	if c.Pod != nil {
+		pod["namespace"], pod["name"] = c.Pod.Namespace, c.Pod.Name
+	}
+	if c.Container != nil {
+		f.values[abi.Container]["name"] = c.Container.Name
+	}
+	for _, hook := range h.Hooks {
+		if hook.Hook != c.Name {
+			continue
+		}
+		for field, globs := range map[string][]string{"qos": hook.Match.QoS, "runtime_handler": hook.Match.RuntimeHandlers} {
+			for _, glob := range globs {
+				if !strings.HasPrefix(glob, "!") {
+					pod[field] = glob
+				}
+			}
+		}
+		for field, wanted := range map[string]map[string]string{"labels": hook.Match.Labels, "annotations": hook.Match.Annotations} {
+			for key, value := range wanted {
+				if !strings.HasPrefix(value, "!") {
+					setEntry(pod, field, key, value)
+				}
+			}
+		}
+	}
+}
+
 func (f *fixtureOf) fill(c *recording.Call) error {
 	wrote := map[string]bool{}
 	for i := range c.Asked {
@@ -116,19 +150,22 @@ func (f *fixtureOf) read(a *recording.Asked) {
 		return
 	}
 	of := f.values[q.Kind]
-	if of == nil {
-		of = fixture.Fields{}
-		f.values[q.Kind] = of
-	}
 	switch q.Function.Name {
-	case "get_i64", "get", "map_dump", "list_dump":
+	case "get_i64", "get", "list_dump":
 		of[info.Name] = a.Is
+	case "map_dump":
+		abi.EachEntry(string(q.Data), func(key, value string) bool { setEntry(of, info.Name, key, value); return true })
 	case "map_get":
-		entries, _ := of[info.Name].(map[string]any)
-		if entries == nil {
-			entries = map[string]any{}
-		}
-		entries[q.Args[2].Text] = string(q.Data)
-		of[info.Name] = entries
+		setEntry(of, info.Name, q.Args[2].Text, string(q.Data))
 	}
+}
+
+// setEntry sets an entry of a field that is a map.
+func setEntry(of fixture.Fields, field, key, value string) {
+	entries, _ := of[field].(map[string]string)
+	if entries == nil {
+		entries = map[string]string{}
+		of[field] = entries
+	}
+	entries[key] = value
 }

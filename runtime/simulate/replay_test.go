@@ -176,6 +176,35 @@ func TestBundledPluginsReplayTheSame(t *testing.T) {
 	}
 }
 
+// Fixtures of recordings of the bundled plugins pass.
+func TestFixturesOfRecordings(t *testing.T) {
+	r := newRecordings(t)
+	for _, name := range bundled {
+		code := module(t, name)
+		for _, c := range fixtures(t, name) {
+			rec := r.record(t, code, c, recording.DefaultOptions())
+			if rec == nil {
+				continue
+			}
+			made, _ := Fixtures(rec)
+			for _, one := range made {
+				text, err := json.Marshal(one)
+				if err != nil {
+					t.Fatal(err)
+				}
+				cases, err := fixture.Parse("made", text)
+				if err != nil {
+					t.Fatalf("%s: %s: %v: %s", name, c.Name, err, text)
+				}
+				got, err := RunCase(t.Context(), cases[0], r.loader(t, code))
+				if err := errors.Join(err, cases[0].Want.Compare(got)); err != nil {
+					t.Errorf("%s: %s: %v: %s", name, c.Name, err, text)
+				}
+			}
+		}
+	}
+}
+
 // A mutant of each bundled plugin asks as the plugin does, but wants something else.
 func TestMutantsDiffer(t *testing.T) {
 	r := newRecordings(t)
