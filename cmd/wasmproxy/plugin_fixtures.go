@@ -121,7 +121,7 @@ func findPlugin(module, dir string) (pluginFile, error) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		dir = filepath.Dir(dir)
 	}
-	for _, at := range []string{dir, filepath.Dir(filepath.Clean(dir))} {
+	for _, at := range []string{dir, filepath.Join(dir, "..")} {
 		found, err := filesIn(at, "*.wasm")
 		switch {
 		case err != nil:
