@@ -17,89 +17,128 @@ import (
 	"github.com/wasmproxy/wasmproxy/fleet/oci"
 	"github.com/wasmproxy/wasmproxy/fleet/trust"
 	"github.com/wasmproxy/wasmproxy/runtime/delivery"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
 
-// TestRegistryIsAway: a node that has switched has the stable revision on disk, and goes back to it without the registry. What runs
-// is switched off even if the revision that is to run cannot be fetched.
-func TestRegistryIsAway(t *testing.T) {
+// node is an agent's, without an API server and a proxy.
+type node struct {
+	*Agent
+	p                *v1alpha1.NodePlugin
+	content, modules map[string][]byte
+	away             bool // the registry
+}
+
+func newNode(t *testing.T) *node {
+	t.Helper()
 	dir := t.TempDir()
 	own := filepath.Join(dir, ownDir)
 	if err := os.Mkdir(own, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	content, modules, away := map[string][]byte{}, map[string][]byte{}, false
-	revision := func(digest string) string {
-		spec := v1alpha1.RevisionSpec{Artifact: "r.example/p@sha256:" + digest}
-		name, err := v1alpha1.RevisionName("50-p", spec)
-		if err == nil {
-			content[name], err = json.Marshal(spec)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		modules[spec.Artifact] = []byte("\x00asm\x01\x00\x00\x00" + digest)
-		return name
-	}
-	stable, update := revision("1"), revision("2")
-	a := &Agent{
+	n := &node{content: map[string][]byte{}, modules: map[string][]byte{}, p: &v1alpha1.NodePlugin{ObjectMeta: metav1.ObjectMeta{Name: "50-p"}}}
+	n.Agent = &Agent{
 		Options: Options{Node: "n", PluginDir: dir, Log: slog.New(slog.DiscardHandler)}, directory: delivery.Directory(dir),
 		fetched: make(chan struct{}, 1), loaded: map[string]loaded{}, state: map[string]delivered{}, node: &metav1.PartialObjectMetadata{},
 	}
-	a.revisions = revisions{
+	n.revisions = revisions{
 		dir:     own,
-		content: func(_ context.Context, name string) ([]byte, error) { return content[name], nil },
+		content: func(_ context.Context, name string) ([]byte, error) { return n.content[name], nil },
 		pull: func(_ context.Context, artifact string) ([]byte, error) {
-			if away {
+			if n.away {
 				return nil, errors.New("the registry is away")
 			}
-			return modules[artifact], nil
+			return n.modules[artifact], nil
 		},
 		try:    func(context.Context, string, string) error { return nil },
 		labels: func() map[string]string { return nil },
 		guard:  guard{trust.NewFile(filepath.Join(dir, "no-trust")), "", "", oci.Client{}},
 	}
-	a.fetcher = &fetcher{has: a.revisions.ready, fetch: a.revisions.fetch, changed: a.fetched, failed: func() {}, known: map[string]*fetching{}}
-	p := &v1alpha1.NodePlugin{ObjectMeta: metav1.ObjectMeta{Name: "50-p"}}
-	await := func(what string, is func() bool) {
-		t.Helper()
-		for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
-			wanted := map[string]bool{}
-			if _, err := a.follow(t.Context(), p, nil, wanted); err != nil {
-				t.Fatal(err)
-			}
-			for _, has := range a.state {
-				wanted[has.Revision] = true
-			}
-			a.fetcher.keep(wanted)
-			if err := a.collect(wanted); err != nil {
-				t.Fatal(err)
-			}
-			if time.Now().After(end) {
-				t.Fatalf("waiting until %s: the node has %+v", what, a.state)
-			}
+	n.fetcher = &fetcher{has: n.revisions.ready, fetch: n.revisions.fetch, changed: n.fetched, failed: func() {}, known: map[string]*fetching{}}
+	return n
+}
+
+// revision makes one that has a module of its own.
+func (n *node) revision(t *testing.T, digest string) string {
+	t.Helper()
+	spec := v1alpha1.RevisionSpec{Artifact: "r.example/p@sha256:" + digest}
+	name, err := v1alpha1.RevisionName("50-p", spec)
+	if err == nil {
+		n.content[name], err = json.Marshal(spec)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.modules[spec.Artifact] = []byte("\x00asm\x01\x00\x00\x00" + digest)
+	return name
+}
+
+func (n *node) await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+		wanted := map[string]bool{}
+		if _, err := n.follow(t.Context(), n.p, nil, wanted); err != nil {
+			t.Fatal(err)
+		}
+		for _, has := range n.state {
+			wanted[has.Revision] = true
+		}
+		n.fetcher.keep(wanted)
+		if err := n.collect(wanted); err != nil {
+			t.Fatal(err)
+		}
+		if time.Now().After(end) {
+			t.Fatalf("waiting until %s: the node has %+v", what, n.state)
 		}
 	}
-	has := func(revision string) func() bool { return func() bool { return a.state["50-p"].Revision == revision } }
+}
 
-	p.Status.Stable = &v1alpha1.Stable{Revision: stable}
-	await("the node says that it has fetched the stable revision", func() bool {
-		says, err := a.follow(t.Context(), p, nil, map[string]bool{})
+// has says whether a revision is in its place.
+func (n *node) has(revision string) func() bool {
+	return func() bool { return n.state["50-p"].Revision == revision }
+}
+
+// TestRegistryIsAway: a node that has switched has the stable revision on disk, and goes back to it without the registry. What runs
+// is switched off even if the revision that is to run cannot be fetched.
+func TestRegistryIsAway(t *testing.T) {
+	n := newNode(t)
+	stable, update := n.revision(t, "1"), n.revision(t, "2")
+	n.p.Status.Stable = &v1alpha1.Stable{Revision: stable}
+	n.await(t, "the node says that it has fetched the stable revision", func() bool {
+		says, err := n.follow(t.Context(), n.p, nil, map[string]bool{})
 		return err == nil && says != nil && says.Next != nil && says.Next.State == v1alpha1.NextFetched
 	})
-	if has(stable)() {
+	if n.has(stable)() {
 		t.Fatal("a node has a plugin before the API server knows that it may: nobody would wait for it to remove the plugin")
 	}
-	a.report.last = &v1alpha1.PluginNode{Plugins: []v1alpha1.PluginReport{{Name: "50-p"}}}
-	await("the node has the stable revision", has(stable))
-	p.Status.Update = &v1alpha1.Update{Revision: update, Canaries: []string{"n"}}
-	await("the node has the update", has(update))
-	away = true
-	p.Status.Update = nil
-	await("the node has gone back", has(stable))
+	n.report.last = &v1alpha1.PluginNode{Plugins: []v1alpha1.PluginReport{{Name: "50-p"}}}
+	n.await(t, "the node has the stable revision", n.has(stable))
+	n.p.Status.Update = &v1alpha1.Update{Revision: update, Canaries: []string{"n"}}
+	n.await(t, "the node has the update", n.has(update))
+	n.away = true
+	n.p.Status.Update = nil
+	n.await(t, "the node has gone back", n.has(stable))
 
-	p.Status.Stable, p.Spec.Disabled = &v1alpha1.Stable{Revision: revision("3")}, true
-	await("the plugin is switched off", func() bool { return a.state["50-p"].Disabled })
-	if text, err := os.ReadFile(filepath.Join(dir, "50-p.json")); err != nil || !strings.Contains(string(text), `"enabled": false`) {
+	n.p.Status.Stable, n.p.Spec.Disabled = &v1alpha1.Stable{Revision: n.revision(t, "3")}, true
+	n.await(t, "the plugin is switched off", func() bool { return n.state["50-p"].Disabled })
+	if text, err := os.ReadFile(filepath.Join(n.PluginDir, "50-p.json")); err != nil || !strings.Contains(string(text), `"enabled": false`) {
 		t.Errorf("%v: %s", err, text)
+	}
+}
+
+// TestShadowsLeaveNoModule: a revision that was a shadow before it became the node's leaves no module when another one takes its place.
+func TestShadowsLeaveNoModule(t *testing.T) {
+	n := newNode(t)
+	n.report.last = &v1alpha1.PluginNode{Plugins: []v1alpha1.PluginReport{{Name: "50-p"}}}
+	first, second, third := n.revision(t, "1"), n.revision(t, "2"), n.revision(t, "3")
+	n.p.Status.Stable = &v1alpha1.Stable{Revision: first}
+	n.await(t, "the node has the first revision", n.has(first))
+	n.p.Status.Update = &v1alpha1.Update{Revision: second, Canaries: []string{"n"}, Mode: v1alpha1.Shadow}
+	n.await(t, "the second one is its shadow", func() bool { return n.state["50-p"].Shadow != "" })
+	n.p.Status.Update.Mode = v1alpha1.Apply
+	n.await(t, "the node has the second one", n.has(second))
+	n.p.Status.Stable, n.p.Status.Update = &v1alpha1.Stable{Revision: third}, nil
+	n.await(t, "the node has the third one", n.has(third))
+	if left, err := os.ReadDir(filepath.Join(n.PluginDir, registry.Modules)); err != nil || len(left) != 1 {
+		t.Errorf("one module is named, and there are %v, error %v", left, err)
 	}
 }

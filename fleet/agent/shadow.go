@@ -46,7 +46,7 @@ func (a *Agent) beside(
 		return nil, "", err
 	}
 	digest = of.plugin.Digest
-	named := filepath.Join(registry.Modules, digest+".wasm")
+	named := shadowModule(digest)
 	if err := a.bring(revision, filepath.Join(a.PluginDir, named)); err != nil {
 		return nil, "", err
 	}
@@ -63,6 +63,10 @@ func (a *Agent) beside(
 	with, err = delivery.SetKey(text, "shadow", shadow)
 	return with, digest, err
 }
+
+// shadowModule is where the module of a shadow lies, from the plugin directory. No delivery has this name: it would keep what it has not
+// written itself.
+func shadowModule(digest string) string { return filepath.Join(registry.Modules, "shadow-"+digest+".wasm") }
 
 // bring writes the module of a revision, if it is not there.
 func (a *Agent) bring(revision, path string) error {
@@ -86,11 +90,11 @@ func (a *Agent) dropModule(digest string) error {
 		return err
 	}
 	for _, file := range files {
-		if text, err := os.ReadFile(filepath.Join(a.PluginDir, file)); err != nil || bytes.Contains(text, []byte(digest)) {
+		if text, err := os.ReadFile(filepath.Join(a.PluginDir, file)); err != nil || bytes.Contains(text, []byte(shadowModule(digest))) {
 			return err
 		}
 	}
-	err = os.Remove(filepath.Join(a.PluginDir, registry.Modules, digest+".wasm"))
+	err = os.Remove(filepath.Join(a.PluginDir, shadowModule(digest)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

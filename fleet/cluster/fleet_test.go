@@ -468,7 +468,7 @@ func (f *fleet) shadow(id string) {
 	shadows := func(module string) (n int) {
 		for _, node := range f.nodes {
 			text, err := os.ReadFile(filepath.Join(node.plugins(), id+".json"))
-			if err == nil && strings.Contains(string(text), `"wasm-module":".modules/`+f.digests[module]+`.wasm"`) {
+			if err == nil && strings.Contains(string(text), `"wasm-module":".modules/shadow-`+f.digests[module]+`.wasm"`) {
 				n++
 			}
 		}
