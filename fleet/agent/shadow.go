@@ -66,7 +66,9 @@ func (a *Agent) beside(
 
 // shadowModule is where the module of a shadow lies, from the plugin directory. No delivery has this name: it would keep what it has not
 // written itself.
-func shadowModule(digest string) string { return filepath.Join(registry.Modules, "shadow-"+digest+".wasm") }
+func shadowModule(digest string) string {
+	return filepath.Join(registry.Modules, "shadow-"+digest+".wasm")
+}
 
 // bring writes the module of a revision, if it is not there.
 func (a *Agent) bring(revision, path string) error {
