@@ -132,7 +132,7 @@ func advance(s *v1alpha1.NodePluginStatus, in Input, nodes []Node, t tally) {
 		if t.expected > 0 && enough(int(t.Fetched), t.expected) {
 			begin(u, in, nodes, stepCanary)
 		}
-	case t.expected == 0 && u.StepIndex == stepCanary: // all are away, or silent in a removal: others take their place
+	case t.reached == 0, t.expected == 0 && u.StepIndex == stepCanary: // all are gone or away, or silent in a removal
 		begin(u, in, nodes, stepCanary)
 	case t.healthyOfExpected == 0, !baked, !enough(t.healthyOfExpected, t.expected):
 	case all && u.Mode == v1alpha1.Shadow: // until mode or revision changes

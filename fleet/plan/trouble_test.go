@@ -102,6 +102,23 @@ func TestStepsChange(t *testing.T) {
 	}
 }
 
+// TestNodesAreReplaced: other nodes take the place of all, as when a cluster gets new machines. If it is the turn of none of these, a
+// canary among them goes first.
+func TestNodesAreReplaced(t *testing.T) {
+	f := newFleet(100)
+	f.to(t, "10%")
+	f.nodes = nil
+	for i := range 3 {
+		f.nodes = append(f.nodes, plan.Node{Name: fmt.Sprintf("new-%d", i), Ready: true, Changed: f.now})
+	}
+	if n := f.may(f.nodes); n > 0 {
+		t.Fatalf("it is the turn of %d of the new nodes", n)
+	}
+	if f.run(never, 10*time.Hour); f.status.Stable.Revision != "r1" {
+		t.Errorf("after ten hours the update is %+v, of %+v", f.status.Update, f.status.Nodes)
+	}
+}
+
 // TestRemovalOfSilentNodes: a removal is not rolled back, since nothing could follow it. Another canary takes the place of a silent one,
 // and no step waits for it. The object does.
 func TestRemovalOfSilentNodes(t *testing.T) {
