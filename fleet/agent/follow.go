@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -244,7 +245,7 @@ func (a *Agent) save(id string, is delivered) error {
 func cut(message string) string {
 	const most = 500
 	if len(message) > most {
-		message = message[:most] + "..."
+		message = strings.ToValidUTF8(message[:most], "") + "..."
 	}
 	return message
 }

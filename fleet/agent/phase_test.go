@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,5 +39,18 @@ func TestPhase(t *testing.T) {
 	}
 	if got, _ := phase(nil, "50-p", delivered{}, now); got != v1alpha1.Waiting {
 		t.Errorf("a plugin that the proxy does not know is %s", got)
+	}
+}
+
+// TestCut: a message comes back from the API server as it was sent. Else it would be news, and be sent again and again.
+func TestCut(t *testing.T) {
+	sent := v1alpha1.Next{Message: cut("x" + strings.Repeat("é", 300))}
+	text, err := json.Marshal(sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back v1alpha1.Next
+	if err := json.Unmarshal(text, &back); err != nil || back != sent {
+		t.Errorf("%q comes back as %q, error %v", sent.Message, back.Message, err)
 	}
 }
