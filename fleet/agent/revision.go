@@ -122,11 +122,10 @@ func (r revisions) fetch(ctx context.Context, name string) error {
 	switch {
 	case err == nil:
 		return r.letIn(ctx, spec.Artifact, r.path(name))
-	case errors.Is(err, errRefused): // it has changed on the disk
-		if err := os.RemoveAll(r.path(name)); err != nil {
-			return err
-		}
-	case !errors.Is(err, fs.ErrNotExist):
+	case !errors.Is(err, errRefused) && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if err := os.RemoveAll(r.path(name)); err != nil { // it has changed on the disk, or was removed by half
 		return err
 	}
 	text, err := r.content(ctx, name)

@@ -95,6 +95,19 @@ func TestChangedOnDisk(t *testing.T) {
 	}
 }
 
+// TestRemovedByHalf fetches a revision again whose directory is still there, as after an agent that was killed while it removed it.
+func TestRemovedByHalf(t *testing.T) {
+	r, name, _ := shelf(t, v1alpha1.RevisionSpec{Artifact: "r/p@sha256:1"})
+	for range 2 {
+		if err := r.fetch(t.Context(), name); err != nil || !r.has(name) {
+			t.Fatalf("the revision is there: %v, error %v", r.has(name), err)
+		}
+		if err := os.Remove(r.path(name, specFile)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestFetchRefuses leaves nothing under the revision's name, and says whether another try can help.
 func TestFetchRefuses(t *testing.T) {
 	for _, test := range []struct {
