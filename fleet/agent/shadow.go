@@ -38,7 +38,7 @@ func (a *Agent) beside(
 	if done && err != nil {
 		r.Shadow.Phase = v1alpha1.Failing
 	}
-	if !done || err != nil {
+	if err != nil || !done && !a.revisions.has(revision) {
 		return text, "", nil
 	}
 	of, err := a.load(revision)
@@ -46,6 +46,9 @@ func (a *Agent) beside(
 		return nil, "", err
 	}
 	digest = of.plugin.Digest
+	if !done && a.state[r.Name].Shadow != digest { // else it is verified again, and stays meanwhile
+		return text, "", nil
+	}
 	named := shadowModule(digest)
 	if err := a.bring(revision, filepath.Join(a.PluginDir, named)); err != nil {
 		return nil, "", err
