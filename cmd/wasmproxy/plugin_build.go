@@ -208,6 +208,16 @@ func (b *builder) compile(cmd *cobra.Command, c compiler) error {
 		}
 		return arg
 	})
+	built := filepath.Join(b.dir, "target", rustTarget, "release")
+	if c.lang == "rust" { // a module may be there of a crate that had another name
+		before, err := filesIn(built, "*.wasm")
+		for _, path := range before {
+			err = errors.Join(err, os.Remove(path))
+		}
+		if err != nil {
+			return err
+		}
+	}
 	fmt.Fprintln(cmd.OutOrStdout(), printable(strings.Join(slices.Concat(c.env, []string{c.program}, quoted), " ")))
 	run := exec.CommandContext(cmd.Context(), program, args...)
 	run.Dir, run.Env = b.dir, append(os.Environ(), c.env...)
@@ -221,8 +231,7 @@ func (b *builder) compile(cmd *cobra.Command, c compiler) error {
 	if c.lang != "rust" {
 		return nil
 	}
-	built := filepath.Join(b.dir, "target", rustTarget, "release") // what cargo built is a crate's only module
-	found, err := filesIn(built, "*.wasm")
+	found, err := filesIn(built, "*.wasm") // what cargo built is a crate's only module
 	if err != nil {
 		return err
 	}
