@@ -23,7 +23,7 @@ func findPluginFiles(_ context.Context, n *node) (all []found, err error) {
 
 // findPluginReach looks through what loading tells of plugins.
 func findPluginReach(_ context.Context, n *node) (all []found, err error) {
-	if len(n.pluginLines) == 0 { // nothing is known of plugins that cannot be loaded
+	if errors.Is(n.pluginErr, fs.ErrPermission) {
 		return nil, n.pluginErr
 	}
 	for _, line := range n.pluginLines {
