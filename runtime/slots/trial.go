@@ -52,6 +52,9 @@ func (p *slot) judgeLater(generation string) {
 // judge has a version go on, pass or fail that is on probation.
 func (p *slot) judge(ctx context.Context, generation string) {
 	s := p.owner
+	if p.judging != generation { // another one is judged by now
+		return
+	}
 	there := p.active != nil && p.active.description.Generation() == generation
 	if there { // a delivery may change the terms during the probation
 		now := terms(p.active.description, s.config.PluginDir)
