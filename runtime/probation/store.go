@@ -195,9 +195,9 @@ func (t *Trials) settle(id string, now Counts) {
 	}
 }
 
-// Pass notes that the version has passed.
-func (t *Trials) Pass(id, generation string) {
-	t.change(id, generation, func(one *Trial) {
+// Pass notes that the version has passed, and reports whether it was on probation.
+func (t *Trials) Pass(id, generation string) bool {
+	return t.change(id, generation, func(one *Trial) {
 		one.Passed = true
 		delete(t.running, id)
 	})

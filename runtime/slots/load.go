@@ -135,6 +135,9 @@ func (p *slot) remember(ctx context.Context) {
 	s, d := p.owner, p.active.description
 	if p.good != nil && p.good.Description.Same(d) {
 		s.trials.Settle(p.id, s.counts)
+		if s.trials.Pass(p.id, d.Generation()) { // a delivery has brought it again, and there is none to go back to
+			s.jobs.Go(func() { s.trials.Save(ctx) })
+		}
 		return
 	}
 	generation := d.Generation()

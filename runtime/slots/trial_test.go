@@ -33,3 +33,16 @@ func TestOneProbationAfterAnother(t *testing.T) {
 		t.Errorf("on probation it is shown as %+v", p)
 	}
 }
+
+// TestNoProbationOfTheLastGoodVersion: a delivery of the version to which the node would go back has nothing to prove. A trial
+// that nobody ends would fail at the third start that no orderly stop precedes, be that in a year.
+func TestNoProbationOfTheLastGoodVersion(t *testing.T) {
+	s := followedBy(t, wasm.Options{Interpret: true})
+	s.slots.counts = func(string) probation.Counts { return probation.Counts{} }
+	s.onTrial("noop", 0)
+	s.onTrial("counter", time.Hour)
+	good := s.onTrial("noop", time.Hour)
+	if open := s.slots.trials.Get("10-a", good); open != nil && open.Open() {
+		t.Errorf("the version that is the last good one is on probation: %+v", open)
+	}
+}
