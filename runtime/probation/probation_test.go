@@ -308,3 +308,24 @@ func TestBadFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestRestartThatKnowsNoTrials: without a data directory, and with a file that is damaged, a version that was there before counts
+// as passed, and a later one does not.
+func TestRestartThatKnowsNoTrials(t *testing.T) {
+	n, d := newNode(t), one("1")
+	if err := os.WriteFile(filepath.Join(n.dir, "probation.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, all := range map[string]*probation.Trials{"no directory": probation.New("", &n.events), "damaged": probation.New(n.dir, &n.events)} {
+		all.Begin(t.Context())
+		found(t, all, d)
+		found(t, all, d)
+		if is := all.Get(d.ID, d.Generation()); is.Open() {
+			t.Errorf("%s: a version that was there before the restart is on probation: %+v", name, is)
+		}
+		found(t, all, one("2"))
+		if later := all.Get(d.ID, one("2").Generation()); !later.Open() {
+			t.Errorf("%s: a version that came after the restart is not on probation: %+v", name, later)
+		}
+	}
+}

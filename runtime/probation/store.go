@@ -36,6 +36,7 @@ type Trials struct {
 	running map[string]run    // by ids: of versions that are on probation, or were and did not pass
 	failed  map[string]Counts // by ids: what such versions have done, which is not of the version before another one
 	failing bool              // the last write failed, and that was reported
+	unknown bool              // what earlier processes have saved is lost: versions that are there count as passed
 }
 
 // run is that of a version on probation in this process.
@@ -59,7 +60,7 @@ func New(dir string, observer observe.Observer) *Trials {
 // the proxy each time fails here, before it is loaded. That is saved. A file that cannot be read is an event, and there are no
 // trials then.
 func (t *Trials) Begin(ctx context.Context) {
-	if t.dir == "" {
+	if t.unknown = t.dir == ""; t.unknown {
 		return
 	}
 	path := filepath.Join(t.dir, fileName)
@@ -71,7 +72,7 @@ func (t *Trials) Begin(ctx context.Context) {
 	if err == nil {
 		err = regular.ReadState(path, maxFile, formatVersion, &saved)
 	}
-	if err != nil {
+	if t.unknown = err != nil; t.unknown {
 		t.observer.Observe(ctx, &observe.ProbationIgnored{Err: fmt.Errorf("%s: %w", path, err)})
 		return
 	}
@@ -120,10 +121,11 @@ func (t *Trials) Found(ctx context.Context, list registry.List, terms func(regis
 		delete(t.all, d.ID)
 		changed = changed || known != nil
 		if has := terms(*d); has.For > 0 {
-			t.all[d.ID], changed = &Trial{Generation: d.Generation(), Terms: has}, true
+			t.all[d.ID], changed = &Trial{Generation: d.Generation(), Terms: has, Passed: t.unknown}, true
 		}
 	}
 	if list.Complete {
+		t.unknown = false
 		n := len(t.all)
 		maps.DeleteFunc(t.all, func(id string, _ *Trial) bool { return !there[id] })
 		changed = changed || len(t.all) < n
