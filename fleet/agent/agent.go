@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -148,8 +149,8 @@ func (a *Agent) reconcile(ctx context.Context, round *metrics.Round) error {
 	round.ProxyAnswers = proxyErr == nil
 	var errs []error
 	all, wanted := map[string]v1alpha1.PluginReport{}, map[string]bool{}
-	for id, p := range objects {
-		one, err := a.follow(ctx, p, proxy, wanted)
+	for _, id := range slices.Sorted(maps.Keys(objects)) { // so that the same trouble is the same text
+		one, err := a.follow(ctx, objects[id], proxy, wanted)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", id, err))
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -66,4 +67,35 @@ func TestAPIServerHangs(t *testing.T) {
 			t.Errorf("the last request is %s %s", server.method, server.path)
 		}
 	})
+}
+
+// TestSameTrouble: as long as the same is wrong a round says the same, so that the log says it once.
+func TestSameTrouble(t *testing.T) {
+	client, err := kube.New(&rest.Config{Host: "http://api.invalid", Transport: new(silent)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	a, err := New(client, Options{PluginDir: dir, StatusSocket: filepath.Join(dir, "none"), Metrics: metrics.NewAgent()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []any
+	for _, id := range []string{"10-a", "20-b", "30-c"} {
+		p := &v1alpha1.NodePlugin{ObjectMeta: metav1.ObjectMeta{Name: id}}
+		p.Status.Stable = &v1alpha1.Stable{Revision: v1alpha1.NoRevision}
+		all = append(all, p)
+	}
+	damaged := filepath.Join(dir, ".delivery")
+	if err := errors.Join(a.plugins.Replace(all, ""), os.WriteFile(damaged, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	a.node = new(metav1.PartialObjectMetadata) // without a name nothing is asked of the API server
+	said := map[string]bool{}
+	for range 30 {
+		said[a.reconcile(t.Context(), new(metrics.Round)).Error()] = true
+	}
+	if len(said) != 1 {
+		t.Errorf("30 rounds say %d different things, such as %v", len(said), said)
+	}
 }
