@@ -210,7 +210,7 @@ func (c *Client) UpdateContainerResources(
 }
 
 func podState(state string) runtimeapi.PodSandboxState {
-	if state == "running" {
+	if containerState(state) == runtimeapi.ContainerState_CONTAINER_RUNNING {
 		return runtimeapi.PodSandboxState_SANDBOX_READY
 	}
 	return runtimeapi.PodSandboxState_SANDBOX_NOTREADY

@@ -52,6 +52,22 @@ func TestKnownAgain(t *testing.T) {
 	}
 }
 
+// TestPausedPod: a pod whose container runs is ready, also if the proxy learns of it while the container is paused. No event would tell
+// later that it goes on.
+func TestPausedPod(t *testing.T) {
+	n, id := newNode(t, true), strings.Repeat("a", 64)
+	n.engine.inspect["containers"] = `[{"Id":"` + id + `","Names":["/web"],"State":"paused"}]`
+	n.engine.inspect[id] = `{"Id":"` + id + `","Name":"/web","State":{"Status":"paused"}}`
+	if err := n.store.Sync(t.Context(), n.client); err != nil {
+		t.Fatal(err)
+	}
+	pod, _ := n.store.Pod(id)
+	c, _ := n.store.Container(id)
+	if pod.State != runtimeapi.PodSandboxState_SANDBOX_READY || c.State != runtimeapi.ContainerState_CONTAINER_RUNNING {
+		t.Errorf("the pod is %v, and its container %v", pod.State, c.State)
+	}
+}
+
 // TestHandlers: a RuntimeClass leads pods to the node only by the handler that dockershim takes.
 func TestHandlers(t *testing.T) {
 	for all, want := range map[bool]string{false: "docker", true: "docker kata"} {
