@@ -143,21 +143,25 @@ func TestShadowsLeaveNoModule(t *testing.T) {
 	}
 }
 
-// TestShadowIsVerifiedAgain: a shadow stays while it is verified again, as after another label of the node or a new agent. It would
-// lose what is known of its calls.
-func TestShadowIsVerifiedAgain(t *testing.T) {
-	n := newNode(t)
-	n.report.last = &v1alpha1.PluginNode{Plugins: []v1alpha1.PluginReport{{Name: "50-p"}}}
-	first, second := n.revision(t, "1"), n.revision(t, "2")
-	n.p.Status.Stable = &v1alpha1.Stable{Revision: first}
-	n.p.Status.Update = &v1alpha1.Update{Revision: second, Canaries: []string{"n"}, Mode: v1alpha1.Shadow}
-	n.await(t, "the second revision is the shadow of the first one", func() bool { return n.state["50-p"].Shadow != "" })
-	n.fetcher.keep(nil)
-	fetch := n.fetcher.fetch
-	n.fetcher.has = func(revision string) bool { return revision != second } // there is a trust file, and this one takes its time
-	n.fetcher.fetch = func(ctx context.Context, revision string) error { <-ctx.Done(); return fetch(ctx, revision) }
-	says, err := n.follow(t.Context(), n.p, nil, map[string]bool{})
-	if err != nil || says.Shadow == nil || says.Shadow.Revision != second || n.state["50-p"].Shadow == "" {
-		t.Errorf("the node says %+v, and has %+v, error %v", says, n.state["50-p"], err)
+// TestShadowStays: a shadow stays while it, or the revision beside which it is called, is verified again, as after another label of the
+// node or a new agent. Else it would lose what is known of its calls. The node goes on to report it, also while the plugin is switched
+// off: a node without a shadow that is to have one is silent, and the rollout stops.
+func TestShadowStays(t *testing.T) {
+	for _, while := range []string{"the stable revision is verified", "the shadow is verified", "the plugin is switched off"} {
+		n := newNode(t)
+		n.report.last = &v1alpha1.PluginNode{Plugins: []v1alpha1.PluginReport{{Name: "50-p"}}}
+		stable, shadow := n.revision(t, "1"), n.revision(t, "2")
+		n.p.Status.Stable = &v1alpha1.Stable{Revision: stable}
+		n.p.Status.Update = &v1alpha1.Update{Revision: shadow, Canaries: []string{"n"}, Mode: v1alpha1.Shadow}
+		n.await(t, "the node has the shadow", func() bool { return n.state["50-p"].Shadow != "" })
+		n.fetcher.keep(nil)
+		verified := map[string]string{"the stable revision is verified": stable, "the shadow is verified": shadow}[while]
+		n.fetcher.has = func(revision string) bool { return revision != verified } // there is a trust file, and this takes its time
+		n.fetcher.fetch = func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }
+		n.p.Spec.Disabled = verified == ""
+		says, err := n.follow(t.Context(), n.p, nil, map[string]bool{})
+		if err != nil || says.Shadow == nil || says.Shadow.Revision != shadow || (n.state["50-p"].Shadow == "") != n.p.Spec.Disabled {
+			t.Errorf("while %s the node says %+v, and has %+v, error %v", while, says, n.state["50-p"], err)
+		}
 	}
 }

@@ -55,6 +55,7 @@ func (a *Agent) follow(
 		wanted[choice.Revision] = true
 		if choice.Shadow != "" {
 			wanted[choice.Shadow] = true
+			r.Shadow = &v1alpha1.ShadowReport{Revision: choice.Shadow, Phase: v1alpha1.Waiting}
 		}
 		if err := a.put(ctx, p, choice, r); err != nil {
 			return r, err
@@ -65,7 +66,7 @@ func (a *Agent) follow(
 	if ours && r.Phase == "" && proxy != nil {
 		r.Phase, r.Message = phase(proxy.Plugins.Plugins, p.Name, is, time.Now())
 	}
-	if r.Shadow != nil && is.Shadow != "" {
+	if of, there := a.loaded[choice.Shadow]; there && r.Shadow != nil && of.plugin.Digest == is.Shadow {
 		if r.Shadow.Phase = ""; proxy != nil {
 			judgeShadow(proxy.Plugins.Plugins, p.Name, is.Shadow, r.Shadow)
 		}

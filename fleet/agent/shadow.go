@@ -26,7 +26,6 @@ var shadowKeys = []string{"grant", "limits", "timeout", "tick-timeout", "tick-pe
 func (a *Agent) beside(
 	ctx context.Context, text []byte, revision string, r *v1alpha1.PluginReport,
 ) (with []byte, digest string, err error) {
-	r.Shadow = &v1alpha1.ShadowReport{Revision: revision, Phase: v1alpha1.Waiting}
 	done, err := a.fetcher.want(ctx, revision, 0)
 	if errors.Is(err, errNotSelected) {
 		r.Shadow = nil
