@@ -608,6 +608,22 @@ func TestAwayInWords(t *testing.T) {
 	}
 }
 
+// TestNoCanaryInWords: a rollout that waits for a canary says so, if the selector leaves none.
+func TestNoCanaryInWords(t *testing.T) {
+	f := newFleet(10)
+	f.rollout.Canary = &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "cannary"}}
+	f.run(never, time.Hour)
+	const none = "; spec.rollout.canary selects no node that is ready and follows the fleet"
+	if m := f.status.Conditions[0].Message; m != "r1 is at step Fetch"+none {
+		t.Errorf("without a canary the message is %q", m)
+	}
+	f.nodes[3].Labels = f.rollout.Canary.MatchLabels
+	f.to(t, "Canary")
+	if m := f.status.Conditions[0].Message; m != "r1 is at step Canary" {
+		t.Errorf("with a canary the message is %q", m)
+	}
+}
+
 // TestServed says when pods may start on a new node.
 func TestServed(t *testing.T) {
 	stable := v1alpha1.NodePluginStatus{Stable: &v1alpha1.Stable{Revision: "r1"}}
