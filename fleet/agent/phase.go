@@ -20,7 +20,7 @@ func phase(all []status.Plugin, id string, is delivered, now time.Time) (v1alpha
 	p := all[i]
 	active := p.Active != nil && p.Active.Settings == is.Settings
 	switch {
-	case p.Failure != nil && (p.Failure.Since.After(is.Time) || now.Sub(is.Time) > settle):
+	case p.Failure != nil && (p.Failure.Since.After(is.Time) || now.Sub(is.Time).Abs() > settle):
 		return v1alpha1.Failing, p.Failure.Error + "; " + p.Failure.Meanwhile
 	case p.State == status.Disabled && is.Disabled:
 		return v1alpha1.Disabled, ""

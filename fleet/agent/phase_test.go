@@ -25,6 +25,7 @@ func TestPhase(t *testing.T) {
 		{"it went back", status.Plugin{State: status.Active, Active: other, Failure: &status.FileFailure{Since: now}}, time.Minute, v1alpha1.Failing},
 		{"a failure of files before", status.Plugin{State: status.Active, Active: other, Failure: &status.FileFailure{Since: now.Add(-time.Hour)}}, time.Second, v1alpha1.Waiting},
 		{"a failure that stays", status.Plugin{State: status.Active, Active: other, Failure: &status.FileFailure{Since: now.Add(-time.Hour)}}, time.Minute, v1alpha1.Failing},
+		{"it went back after the clock was set back", status.Plugin{State: status.Active, Active: other, Failure: &status.FileFailure{Since: now}}, -24 * time.Hour, v1alpha1.Failing},
 		{"disabled by what was there before", status.Plugin{State: status.Disabled}, time.Second, v1alpha1.Waiting},
 	} {
 		test.of.ID = "50-p"
