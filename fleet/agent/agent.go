@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -72,7 +73,8 @@ type Agent struct {
 	loaded  map[string]loaded                 // by revision
 	report  reporter
 
-	trustChanges int // of the trust file, when the revisions were verified last
+	trustChanges int        // of the trust file, when the revisions were verified last
+	trying       sync.Mutex // held while a plugin is tried: to compile one takes up to hundreds of MiB, and the agent's pod has a limit
 }
 
 // New makes an agent, and its directory in the plugin directory.
@@ -220,6 +222,8 @@ func (a *Agent) content(ctx context.Context, name string) ([]byte, error) {
 // try has a child process load the plugin of a directory as the proxy would. It delivers to an empty directory, and changes nothing. The
 // error is errRefused only if the child says so: another one, such as that of a full disk, may not come again.
 func (a *Agent) try(ctx context.Context, dir, plugin string) error {
+	a.trying.Lock()
+	defer a.trying.Unlock()
 	empty, err := os.MkdirTemp(filepath.Join(a.PluginDir, ownDir), "try-")
 	if err != nil {
 		return err

@@ -43,3 +43,22 @@ func TestTry(t *testing.T) {
 		}
 	}
 }
+
+// TestOneTryAtATime: a new node may have many plugins to try, and a limit of memory for all that the agent does.
+func TestOneTryAtATime(t *testing.T) {
+	dir := t.TempDir()
+	a := &Agent{Options: Options{PluginDir: dir, Program: filepath.Join(dir, "wasmproxy")}}
+	const program = "#!/bin/sh\nmkdir $0.runs && sleep 0.3 && rmdir $0.runs\n"
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, ownDir), 0o700), os.WriteFile(a.Program, []byte(program), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	errs := make(chan error)
+	for range 3 {
+		go func() { errs <- a.try(t.Context(), dir, "50-p") }()
+	}
+	for range 3 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
