@@ -125,6 +125,27 @@ func TestRegistryIsAway(t *testing.T) {
 	}
 }
 
+// TestStableChangesOnDisk: a node goes back to the stable revision also if that has changed on the disk since the node had it.
+func TestStableChangesOnDisk(t *testing.T) {
+	n := newNode(t)
+	n.report.last = &v1alpha1.PluginNode{Plugins: []v1alpha1.PluginReport{{Name: "50-p"}}}
+	stable, update := n.revision(t, "1"), n.revision(t, "2")
+	n.p.Status.Stable = &v1alpha1.Stable{Revision: stable}
+	n.await(t, "the node has the stable revision", n.has(stable))
+	n.p.Status.Update = &v1alpha1.Update{Revision: update, Canaries: []string{"n"}}
+	n.await(t, "the node has the update", n.has(update))
+	if err := os.WriteFile(n.revisions.path(stable, "50-p.wasm"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	n.p.Status.Update = nil
+	for range 2 { // it says what is wrong, and begins to fetch it again
+		if _, err := n.follow(t.Context(), n.p, nil, map[string]bool{}); err == nil {
+			t.Error("the node does not say that the revision has changed")
+		}
+	}
+	n.await(t, "the node has gone back", n.has(stable))
+}
+
 // TestShadowsLeaveNoModule: a revision that was a shadow before it became the node's leaves no module when another one takes its place.
 func TestShadowsLeaveNoModule(t *testing.T) {
 	n := newNode(t)

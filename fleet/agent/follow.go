@@ -163,6 +163,7 @@ func (a *Agent) putFetched(ctx context.Context, p *v1alpha1.NodePlugin, c plan.C
 func (a *Agent) deliver(ctx context.Context, revision string, of delivery.Delivery) (*delivery.Plan, error) {
 	module, err := a.revisions.module(revision)
 	if err != nil {
+		delete(a.loaded, revision) // it has changed on the disk
 		return nil, err
 	}
 	of.Plugins[0].Module = module
