@@ -146,10 +146,15 @@ func (p *Replay) Play(ctx context.Context, c *recording.Call) (Played, error) {
 
 	before, after := was.rows(), p.now.is.rows()
 	redactor := plugin.NewRedactor(p.now.own...)
-	for target, value := range after {
-		if strings.Contains(before[target], plugin.Redacted) { // the recording hides what the plugin had given to a variable
-			after[target] = redactor.Text(value)
+	for target, value := range maps.Clone(after) { // the recording hides what the plugin had given to a variable
+		if _, hidden := before[redactor.Text(target)]; hidden {
+			delete(after, target)
+			target = redactor.Text(target)
 		}
+		if strings.Contains(before[target], plugin.Redacted) {
+			value = redactor.Text(value)
+		}
+		after[target] = value
 	}
 	res.Changes, res.Unknown = difference(before, after), p.now.unknown
 	switch {
