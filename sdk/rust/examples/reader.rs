@@ -200,4 +200,18 @@ mod tests {
         ]"#,
         );
     }
+
+    /// What a case leaves out is as in plugin test and go test.
+    #[test]
+    fn what_a_case_leaves_out() {
+        let case = r#"{"hook": "PostExecSync", "grant": ["*"], "event": {"command": [], "timeout": 1, "exit_code": 0},
+            "cgroup_files": {"container": {"cpu.stat": "c"}, "pod": {"cpu.stat": "p"}}}"#;
+        let read = test::call(&PLUGIN, case);
+        let node = r#"2 "cgroupfs" "containerd" "v2.2.0" ["", "runc"] 4 17179869184 "6.12.0""#;
+        assert!(read.log[0].ends_with(node), "{}", read.log[0]);
+        let case = r#"{"hook": "PreStartContainer", "grant": ["*"], "pod": {"qos": "Burstable"}, "container": {"id": "c"}}"#;
+        let read = test::call(&PLUGIN, case);
+        assert!(read.log[0].starts_with("info: \"pod\"\n"), "{}", read.log[0]);
+        assert!(read.log[0].contains("\"/kubepods/burstable/pod\"\n"), "{}", read.log[0]);
+    }
 }

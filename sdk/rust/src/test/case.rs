@@ -3,7 +3,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::answer::{self, Answer};
 use super::host::{self, Abort, Host};
-use super::object::{Object, kind_name};
+use super::object::{Data, Object, kind_name};
 use crate::abi::{HOOKS, field, object};
 use crate::error::Result;
 use super::value::Value;
@@ -56,7 +56,7 @@ impl Case {
             time: self.value.get("time").and_then(Value::as_i64).unwrap_or(0),
             capabilities: capabilities(plugin, self.value.get("grant"))?,
             cgroup: match self.string("cgroup") {
-                "" => None,
+                "" => self.cgroup_version(),
                 "v1" => Some(1),
                 "v2" => Some(2),
                 other => return Err(format!("cgroup: {other:?} is neither v1 nor v2").into()),
@@ -74,25 +74,37 @@ impl Case {
         Ok(h)
     }
 
+    /// The version of cgroups of a case that does not say it by itself.
+    fn cgroup_version(&self) -> Option<i64> {
+        let node = self.value.get("node").and_then(|n| n.get("cgroup_version")).and_then(Value::as_i64);
+        let files = self.value.get("cgroup_files").is_some_and(|f| !f.members().is_empty());
+        node.filter(|v| [1, 2].contains(v)).or(files.then_some(2))
+    }
+
     fn objects(&self, h: &mut Host) -> Result {
+        let info = HOOKS.iter().find(|i| i.hook == self.hook).ok_or("there is no such hook")?;
         let mut event = Object::read(object::EVENT, self.value.get("event"))?;
-        event.fields.insert(field::EVENT_HOOK, super::object::Data::Number(self.hook as i64));
-        event.fields.insert(field::EVENT_TIME, super::object::Data::Number(h.time));
+        event.fields.insert(field::EVENT_HOOK, Data::Number(self.hook as i64));
+        event.fields.insert(field::EVENT_TIME, Data::Number(h.time));
+        let method = info.name.strip_prefix("Pre").or(info.name.strip_prefix("Post"));
+        event.complete(field::EVENT_METHOD, Data::Text(method.unwrap_or("").into()));
         h.objects.insert(object::EVENT, event);
-        h.objects.insert(object::NODE, Object::read(object::NODE, self.value.get("node"))?);
-        let own = self.value.get("container");
+        h.objects.insert(object::NODE, Object::node(self.value.get("node"), h.cgroup)?);
+        let empty = Value::Object(Vec::new());
+        let own = self.value.get("container").or((info.object == object::CONTAINER).then_some(&empty));
+        let about = own.is_some() || info.object == object::POD;
         let siblings = self.value.get("siblings").map_or(&[][..], Value::elements);
         let containers: Vec<_> = own.into_iter().chain(siblings).collect();
-        let (pod, containers) = h.store(self.value.get("pod"), &containers)?;
-        if self.value.get("pod").is_some() {
+        if let Some(pod) = self.value.get("pod").or(about.then_some(&empty)) {
+            let (pod, containers) = h.store("pod", Some(pod), own.is_some(), &containers)?;
             h.objects.insert(object::POD, pod);
+            if own.is_some() {
+                h.objects.insert(object::CONTAINER, containers[0].clone());
+            }
         }
-        if own.is_some() {
-            h.objects.insert(object::CONTAINER, containers[0].clone());
-        }
-        for other in self.value.get("store").map_or(&[][..], Value::elements) {
+        for (i, other) in self.value.get("store").map_or(&[][..], Value::elements).iter().enumerate() {
             let containers: Vec<_> = other.get("containers").map_or(&[][..], Value::elements).iter().collect();
-            h.store(other.get("pod"), &containers)?;
+            h.store(&format!("pod-{}", i + 1), other.get("pod"), false, &containers)?;
         }
         Ok(())
     }

@@ -69,7 +69,7 @@ pub type Answer<T> = std::result::Result<T, Errno>;
 impl Host {
     /// The same plugin before the first event: only its configuration is there.
     pub fn before_events(self) -> Host {
-        Host { capabilities: self.capabilities, config: self.config, ..Host::default() }
+        Host { capabilities: self.capabilities, config: self.config, cgroup: self.cgroup, ..Host::default() }
     }
 
     pub fn reason(&self) -> String {
@@ -77,12 +77,22 @@ impl Host {
     }
 
     /// Puts a pod and its containers where they can be found, if they have ids.
-    pub fn store(&mut self, pod: Option<&Value>, containers: &[&Value]) -> Result<(Object, Vec<Object>)> {
+    pub fn store(
+        &mut self,
+        id: &str,
+        pod: Option<&Value>,
+        own: bool, // the first container is the event's
+        containers: &[&Value],
+    ) -> Result<(Object, Vec<Object>)> {
         let mut pod = Object::read(object::POD, pod)?;
+        pod.complete_pod(id);
         let mut all = Vec::new();
-        for fields in containers {
+        for (i, fields) in containers.iter().enumerate() {
             let mut c = Object::read(object::CONTAINER, Some(fields))?;
-            c.fields.entry(field::CONTAINER_POD_SANDBOX_ID).or_insert_with(|| Data::Text(pod.id().into()));
+            let number = i + usize::from(!own);
+            let id = if number == 0 { "container".into() } else { format!("{}-container-{number}", pod.id()) };
+            c.complete(field::CONTAINER_ID, Data::Text(id));
+            c.complete(field::CONTAINER_POD_SANDBOX_ID, Data::Text(pod.id().into()));
             if !c.id().is_empty() {
                 pod.containers.push(self.handle(c.clone()));
             }

@@ -48,9 +48,41 @@ impl Object {
         }
         if kind == object::CONTAINER && !o.text(field::CONTAINER_IMAGE).is_empty() {
             // kubelet asks for an image by its id
-            o.fields.entry(field::CONTAINER_IMAGE_ID).or_insert_with(|| Data::Text(IMAGE_ID.into()));
+            o.complete(field::CONTAINER_IMAGE_ID, Data::Text(IMAGE_ID.into()));
         }
         Ok(o)
+    }
+
+    /// Reads the fields of the node; it has those of one with containerd besides.
+    pub fn node(fields: Option<&Value>, cgroup: Option<i64>) -> Result<Object> {
+        let mut o = Object::read(object::NODE, fields)?;
+        let text = |s: &str| Data::Text(s.into());
+        o.complete(field::NODE_CGROUP_VERSION, Data::Number(cgroup.unwrap_or(0)));
+        o.complete(field::NODE_CGROUP_DRIVER, text("cgroupfs"));
+        o.complete(field::NODE_RUNTIME_NAME, text("containerd"));
+        o.complete(field::NODE_RUNTIME_VERSION, text("v2.2.0"));
+        o.complete(field::NODE_RUNTIME_HANDLERS, Data::List(vec![b"".into(), b"runc".into()]));
+        o.complete(field::NODE_CPUS, Data::Number(4));
+        o.complete(field::NODE_MEMORY, Data::Number(16 << 30));
+        o.complete(field::NODE_KERNEL, text("6.12.0"));
+        Ok(o)
+    }
+
+    /// Adds what the fixture leaves out of a pod: its id, and the cgroup in which kubelet would put a pod of its class.
+    pub fn complete_pod(&mut self, id: &str) {
+        self.complete(field::POD_ID, Data::Text(id.into()));
+        let parent = match self.text(field::POD_QOS) {
+            "Burstable" => "/kubepods/burstable/",
+            "BestEffort" => "/kubepods/besteffort/",
+            "Guaranteed" => "/kubepods/",
+            _ => "/pods/",
+        };
+        self.complete(field::POD_CGROUP_PARENT, Data::Text(format!("{parent}{}", self.id())));
+    }
+
+    /// Adds a field that the fixture leaves out.
+    pub fn complete(&mut self, f: i32, data: Data) {
+        self.fields.entry(f).or_insert(data);
     }
 
     /// The value of a field, which is 0 or empty if the fixture leaves it out. The event's
