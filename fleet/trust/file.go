@@ -6,7 +6,8 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // File is a trust file that is read again when it has changed, or a file that it names. It is safe for concurrent use.
@@ -24,7 +25,7 @@ type File struct {
 type stamp struct {
 	path   string
 	absent bool
-	time   time.Time
+	time   unix.Timespec // of the last change, also of who may read it
 	size   int64
 }
 
@@ -53,9 +54,7 @@ func stampOf(path string) stamp {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) { // a link that leads nowhere is there
 		return stamp{path: path, absent: true}
 	}
-	s := stamp{path: path}
-	if info, err := os.Stat(path); err == nil {
-		s.time, s.size = info.ModTime(), info.Size()
-	}
-	return s
+	var is unix.Stat_t // its zero value if that cannot be told
+	_ = unix.Stat(path, &is)
+	return stamp{path: path, time: is.Ctim, size: is.Size}
 }

@@ -86,6 +86,11 @@ func TestFileChanges(t *testing.T) {
 	write("k.pub", trusttest.NewKey(t).Public(t))
 	step("the key has come", true, true, true)
 	step("nothing happens", true, true, false)
+	time.Sleep(50 * time.Millisecond) // the clock of a file system is coarse
+	if err := os.Chmod(filepath.Join(dir, "k.pub"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	step("the key has another mode, so that it may be one that can be read", true, true, true)
 	write("k.pub", []byte("broken"))
 	step("the key is broken", false, false, true)
 	if err := os.Remove(filepath.Join(dir, "trust.yaml")); err != nil {
