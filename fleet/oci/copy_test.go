@@ -2,9 +2,15 @@ package oci_test
 
 import (
 	"bytes"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-containerregistry/pkg/registry"
 
 	"github.com/wasmproxy/wasmproxy/fleet/oci"
 	"github.com/wasmproxy/wasmproxy/fleet/trust/trusttest"
@@ -52,6 +58,32 @@ func TestCopy(t *testing.T) {
 	}
 	if _, err := c.Copy(t.Context(), inside+"/plugins/qos:1.0.0", "oci:"+t.TempDir()); err != nil {
 		t.Errorf("the tag is not there: %v", err)
+	}
+}
+
+// TestCopyAgain brings another signature to a registry that deletes nothing, as CNCF's does by default, and does not list referrers.
+func TestCopyAgain(t *testing.T) {
+	from, host := serve(t, nil)
+	ref, err := from.Push(t.Context(), host+"/plugins/qos:1.0.0", []byte("module"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	inside := strings.TrimPrefix(s.URL, "http://")
+	c := oci.Client{PlainHTTP: []string{host, inside}}
+	for _, bundle := range []string{"of the old key", "of the new key"} {
+		trusttest.Attach(t, ref, []byte(bundle))
+		if _, err := c.Copy(t.Context(), ref, inside+"/plugins/qos"); err != nil {
+			t.Errorf("copying the signature %s: %v", bundle, err)
+		}
 	}
 }
 

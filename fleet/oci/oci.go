@@ -86,6 +86,7 @@ func (c Client) repositoryAt(host, name string, plain bool, transport http.Round
 		return nil, err
 	}
 	repo.PlainHTTP, repo.MaxMetadataBytes, repo.ReferrerListMaxPages = plain, maxManifest, 10
+	repo.SkipReferrersGC = true // of a list of signatures that a longer one replaces: many registries refuse to delete
 	client := &auth.Client{Client: &http.Client{Transport: transport}}
 	if c.Credentials != "" {
 		store, err := credentials.NewFileStore(c.Credentials)
