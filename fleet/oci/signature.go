@@ -48,6 +48,7 @@ func signature(ctx context.Context, repo *remote.Repository, want digest.Digest,
 		return nil, err
 	}
 	var wrong []string
+	var lacking error // of a signature that could not be read: another try may find that it counts
 	for _, r := range referrers {
 		bundle, err := pullBundle(ctx, repo, r)
 		if err == nil && bundle != nil {
@@ -56,12 +57,16 @@ func signature(ctx context.Context, repo *remote.Repository, want digest.Digest,
 			}
 			err = fmt.Errorf("%w: %w", ErrContent, err)
 		}
-		if err != nil && !errors.Is(err, ErrContent) {
-			return nil, err
-		}
-		if err != nil {
+		switch {
+		case err == nil:
+		case !errors.Is(err, ErrContent):
+			lacking = err
+		default:
 			wrong = append(wrong, strings.TrimPrefix(err.Error(), ErrContent.Error()+": "))
 		}
+	}
+	if lacking != nil {
+		return nil, lacking
 	}
 	switch len(wrong) {
 	case 0:
