@@ -197,6 +197,17 @@ func (t *Trials) settle(id string, now Counts) {
 	}
 }
 
+// Removed notes that a plugin is gone, or switched off: its counts begin anew.
+func (t *Trials) Removed(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.running, id)
+	delete(t.failed, id)
+	if one := t.all[id]; one != nil {
+		one.from = Counts{}
+	}
+}
+
 // Pass notes that the version has passed, and reports whether it was on probation.
 func (t *Trials) Pass(id, generation string) bool {
 	return t.change(id, generation, func(one *Trial) {

@@ -12,7 +12,7 @@ const (
 	failingShare = 20 // one call in so many may fail: 5 %
 )
 
-// Counts are what a plugin has done since the proxy was started. They grow.
+// Counts are what a plugin has done since the proxy was started, or since it was removed or switched off. They grow.
 type Counts struct {
 	Calls         uint64 `json:"calls"`
 	Failures      uint64 `json:"failures"`      // of these calls

@@ -202,6 +202,7 @@ func (s *Slots) update(ctx context.Context, list registry.List) {
 	for _, p := range gone {
 		p.unload()
 		s.observer.Observe(ctx, &observe.PluginRemoved{Plugin: p.id, Disabled: s.off[p.id] != nil})
+		s.trials.Removed(p.id)
 	}
 }
 

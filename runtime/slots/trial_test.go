@@ -2,22 +2,22 @@ package slots
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/probation"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
-// onTrial puts a guest in the place of 10-a, on probation for this long, and returns the generation of its files.
-func (s *sequence) onTrial(guest string, length time.Duration) (generation string) {
+// onTrial puts a guest in the place of 10-a, on probation by these terms, and returns the generation of its files.
+func (s *sequence) onTrial(guest string, terms probation.Terms) (generation string) {
 	s.Helper()
 	s.file("10-a.wasm", guest)
 	list, _ := registry.Read(registry.Dirs{Plugins: s.dir})
-	s.slots.trials.Found(s.Context(), registry.List{Plugins: list, Complete: true}, func(registry.Description) probation.Terms {
-		return probation.Terms{For: length}
-	})
+	s.slots.trials.Found(s.Context(), registry.List{Plugins: list, Complete: true}, func(registry.Description) probation.Terms { return terms })
 	s.put(nil)
 	return list[0].Generation()
 }
@@ -26,8 +26,8 @@ func (s *sequence) onTrial(guest string, length time.Duration) (generation strin
 func TestOneProbationAfterAnother(t *testing.T) {
 	s := followedBy(t, wasm.Options{Interpret: true})
 	s.slots.counts = func(string) probation.Counts { return probation.Counts{} }
-	first := s.onTrial("noop", time.Hour)
-	s.onTrial("counter", time.Hour)
+	first := s.onTrial("noop", probation.Terms{For: time.Hour})
+	s.onTrial("counter", probation.Terms{For: time.Hour})
 	s.slots.post(func(ctx context.Context) { s.slots.all["10-a"].judge(ctx, first) })
 	if p := s.put(nil).Plugins[0]; p.Probation.IsZero() {
 		t.Errorf("on probation it is shown as %+v", p)
@@ -39,10 +39,36 @@ func TestOneProbationAfterAnother(t *testing.T) {
 func TestNoProbationOfTheLastGoodVersion(t *testing.T) {
 	s := followedBy(t, wasm.Options{Interpret: true})
 	s.slots.counts = func(string) probation.Counts { return probation.Counts{} }
-	s.onTrial("noop", 0)
-	s.onTrial("counter", time.Hour)
-	good := s.onTrial("noop", time.Hour)
+	s.onTrial("noop", probation.Terms{})
+	s.onTrial("counter", probation.Terms{For: time.Hour})
+	good := s.onTrial("noop", probation.Terms{For: time.Hour})
 	if open := s.slots.trials.Get("10-a", good); open != nil && open.Open() {
 		t.Errorf("the version that is the last good one is on probation: %+v", open)
+	}
+}
+
+// TestDisabledOnProbation: a plugin that is enabled again is judged by what it does from then on. Its counts begin anew.
+func TestDisabledOnProbation(t *testing.T) {
+	s := followedBy(t, wasm.Options{Interpret: true})
+	var counts probation.Counts // of the owner's goroutine
+	s.slots.counts = func(string) probation.Counts { return counts }
+	have := func(c probation.Counts) { s.slots.post(func(context.Context) { counts = c }) }
+	s.onTrial("noop", probation.Terms{})
+	have(probation.Counts{Calls: 1000, Rejections: 10, WriteFailures: 1})
+	five := 5
+	generation := s.onTrial("counter", probation.Terms{For: time.Hour, MaxRefused: &five})
+	s.put(map[string]string{"10-a.json": `{"enabled": false}`})
+	have(probation.Counts{})
+	s.put(map[string]string{"10-a.json": ""})
+	judge := func() status.Plugin {
+		s.slots.post(func(ctx context.Context) { s.slots.all["10-a"].judge(ctx, generation) })
+		return s.put(nil).Plugins[0]
+	}
+	if p := judge(); p.Failure != nil || p.Probation.IsZero() {
+		t.Errorf("with no call since it was enabled again it is %+v, %v", p.Failure, p.Probation)
+	}
+	have(probation.Counts{Calls: 20, Rejections: 2})
+	if p := judge(); p.Failure == nil || !strings.Contains(p.Failure.Error, "it refused 2 of its 20 calls") {
+		t.Errorf("after 2 of 20 calls were refused it is %+v", p.Failure)
 	}
 }
