@@ -418,3 +418,30 @@ func whole(t *testing.T, d Directory, before, after plugins) {
 		}
 	}
 }
+
+// TestShadowThatAProgramAdds: a shadow that the fleet's agent adds to a delivered file makes no other version of the plugin.
+func TestShadowThatAProgramAdds(t *testing.T) {
+	for _, settings := range []string{"{}", `{"failure-policy": "Fail"}`, "{\n  \"failure-policy\": \"Fail\"\n}\n"} {
+		d := Directory(t.TempDir())
+		of := plugins{"10-a": "a1 " + settings}.delivery(t, "a")
+		deliver(t, d, of)
+		generation := func() string {
+			t.Helper()
+			found, problems := registry.Read(registry.Dirs{Plugins: string(d)})
+			if len(found) != 1 || len(problems) > 0 {
+				t.Fatal(found, problems)
+			}
+			return found[0].Generation()
+		}
+		alone := generation()
+		with, err := SetKey(of.Plugins[0].Text, "shadow", map[string]string{"wasm-module": modulePath(of.Plugins[0].Digest)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		of.Plugins[0].Text = with
+		deliver(t, d, of)
+		if beside := generation(); beside != alone {
+			t.Errorf("%s is another version than %s", with, settings)
+		}
+	}
+}

@@ -98,10 +98,14 @@ func withoutShadow(b []byte) []byte {
 		}
 		after := d.InputOffset()
 		if name == shadowKey {
-			if comma := bytes.IndexByte(b[after:], ','); first && d.More() {
-				after += int64(comma) + 1
+			rest := b[after:]
+			if first && d.More() {
+				_, rest, _ = bytes.Cut(rest, []byte(","))
+				if b[before] == '"' { // the space after the comma is of the shadow, too
+					rest = bytes.TrimLeft(rest, " ")
+				}
 			}
-			return withoutShadow(slices.Concat(b[:before], b[after:])) // a key may come twice
+			return withoutShadow(slices.Concat(b[:before], rest)) // a key may come twice
 		}
 		first, before = false, after
 	}

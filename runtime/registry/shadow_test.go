@@ -14,10 +14,13 @@ func TestWithoutShadow(t *testing.T) {
 		{`{"config": 1, "shadow": {"wasm-module": "a"}}`, `{"config": 1}`},
 		{"{\n  \"config\": 1,\n  \"shadow\": {\"a\": [1, 2]}\n}\n", "{\n  \"config\": 1\n}\n"},
 		{`{"config": 1, "shadow": {"a": "}, {"}, "order": "15"}`, `{"config": 1, "order": "15"}`},
-		{`{"shadow": {}, "config": 1}`, `{ "config": 1}`},
+		{`{"shadow": {}, "config": 1}`, `{"config": 1}`},
+		{`{ "shadow": {}, "config": 1 }`, `{ "config": 1 }`},
+		{"{\"shadow\": {}, \n  \"config\": 1\n}\n", "{\n  \"config\": 1\n}\n"},
+		{"{\n  \"shadow\": {},\n  \"config\": 1\n}\n", "{\n  \"config\": 1\n}\n"},
 		{`{"shadow": {}}`, `{}`},
 		{`{"shadow": 1, "shadow": 2}`, `{}`},
-		{`{"\u0073hadow": {}, "config": 1, "shadow" : null}`, `{ "config": 1}`},
+		{`{"\u0073hadow": {}, "config": 1, "shadow" : null}`, `{"config": 1}`},
 		{`[1, 2`, `[1, 2`}, {`{"shadow": `, `{"shadow": `}, {``, ``},
 	} {
 		if got := string(withoutShadow([]byte(test.with))); got != test.without {
