@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
@@ -70,7 +71,7 @@ func (d Directory) Plan(of Delivery) (*Plan, error) {
 			return nil, err
 		case !ours:
 			return nil, byHand(path)
-		case has == wants && p.Module != nil && !d.has(p.Digest): // somebody has removed it
+		case has == wants && p.Module != nil && !d.has(p.Digest): // somebody has removed or changed it
 			plan.Write = append(plan.Write, p)
 		case has == wants:
 			judged := of.Probation != 0 && before.Probation != "" && before.Texts[0] == wants
@@ -246,10 +247,10 @@ func (d Directory) conclude(owner string, plan *Plan, r *record) error {
 	return d.collect(r)
 }
 
-// has reports whether a module lies in its place.
-func (d Directory) has(digest string) bool {
-	_, err := os.Lstat(d.path(modulePath(digest)))
-	return err == nil
+// has reports whether a module lies in its place, as it was delivered.
+func (d Directory) has(of string) bool {
+	module, err := regular.Read(d.path(modulePath(of)), abi.MaxModule, nil)
+	return err == nil && digest(module) == of
 }
 
 // collect removes modules that a delivery has written and that no JSON file names. If one cannot be read, it may name

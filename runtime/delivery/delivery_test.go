@@ -262,8 +262,9 @@ func TestModulesStay(t *testing.T) {
 	lies := func(what string, digests ...string) {
 		t.Helper()
 		for _, digest := range []string{same, own, "hand"} {
-			if d.has(digest) != slices.Contains(digests, digest) {
-				t.Errorf("%s: is the module %s there: %v", what, digest, d.has(digest))
+			_, err := os.Lstat(d.path(modulePath(digest)))
+			if (err == nil) != slices.Contains(digests, digest) {
+				t.Errorf("%s: of the module %s: %v", what, digest, err)
 			}
 		}
 	}
@@ -282,7 +283,7 @@ func TestModulesStay(t *testing.T) {
 }
 
 // TestEditedOnTheNode: an edit stays until the delivery has other code or settings for the plugin. An edit that becomes what is
-// delivered is none any more, and a module that somebody has removed comes again.
+// delivered is none any more, and a module that somebody has removed or damaged comes again.
 func TestEditedOnTheNode(t *testing.T) {
 	d := Directory(t.TempDir())
 	first, second := plugins{"10-a": "a1 {}", "11-a": "a1 {}"}.delivery(t, "a"), plugins{"10-a": "a2 {}", "11-a": "a1 {}"}.delivery(t, "a")
@@ -308,8 +309,11 @@ func TestEditedOnTheNode(t *testing.T) {
 		t.Errorf("with news it is %+v", plan)
 	}
 	plugins{"10-a": "a2 {}", "11-a": "a1 {}"}.has(t, d)
-	if err := os.Remove(d.path(modulePath(second.Plugins[0].Digest))); err != nil {
-		t.Fatal(err)
+	module := d.path(modulePath(second.Plugins[0].Digest))
+	for _, lost := range []error{os.Remove(module), os.Truncate(d.path(modulePath(second.Plugins[1].Digest)), 0)} {
+		if lost != nil {
+			t.Fatal(lost)
+		}
 	}
 	deliver(t, d, second)
 	plugins{"10-a": "a2 {}", "11-a": "a1 {}"}.has(t, d)
