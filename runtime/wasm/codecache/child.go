@@ -79,7 +79,7 @@ func runChild(ctx context.Context, program, job string, module []byte, l Limits)
 		return fmt.Errorf("took more than the %v of processor time that it may", l.CPU)
 	case killed(state): // by the kernel, as the first process that it ends, or by an operator
 		return &nodeError{"the process that compiles was killed: the node's memory may be used up", syscall.ENOMEM}
-	case strings.Contains(wrote, "failed to create new OS thread"): // its limits are of other things
+	case strings.Contains(wrote, "failed to create new OS thread"), strings.Contains(wrote, "pthread_create failed"): // the latter with cgo
 		return &nodeError{"the process that compiles got no thread: the node may have as many as it can", syscall.EAGAIN}
 	case strings.Contains(wrote, "out of memory"), strings.Contains(wrote, "cannot allocate memory"):
 		return fmt.Errorf("took more than the %d MiB of memory that it may", l.Memory>>20)
