@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -75,5 +76,27 @@ func TestScansKeepTheJournal(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestWayToTheState: the directory of the state is the proxy's alone, and not the one above it, which has the sockets as well.
+func TestWayToTheState(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(dir+"/usual", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(t.Context(), &config.Config{StateDir: dir + "/run/state"}, DefaultTiming(), observe.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	usual, err1 := os.Stat(dir + "/usual")
+	above, err2 := os.Stat(dir + "/run")
+	state, err3 := os.Stat(dir + "/run/state")
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	if above.Mode() != usual.Mode() || state.Mode().Perm() != 0o700 {
+		t.Errorf("the state has mode %v, and what is above it %v", state.Mode(), above.Mode())
 	}
 }
