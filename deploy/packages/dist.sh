@@ -35,7 +35,7 @@ gzip -9n "$PAGES"/man/*.1
 { # the newest section of CHANGELOG.md, as Debian writes it
 	echo "wasmproxy ($(echo "$VERSION" | sed 's/-/~/')) unstable; urgency=medium"
 	echo
-	awk '/^## /{ n++ } n == 1 && /^(- |  )/' CHANGELOG.md | fold -s -w 74 | sed -e 's/ *$//' -e '/^- /!s/^/    /' -e 's/^- /  * /'
+	awk '/^## /{ n++ } n == 1 && /^(- |  )/' CHANGELOG.md | fold -s -w 74 | sed -e 's/ *$//' -e '/^- /!s/^ */    /' -e 's/^- /  * /'
 	echo
 	echo " -- The wasmproxy authors <wasmproxy@users.noreply.github.com>  $(date -u -R -d "@$SOURCE_DATE_EPOCH")"
 } | gzip -9n >"$PAGES/changelog.gz"
