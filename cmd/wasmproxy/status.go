@@ -133,7 +133,7 @@ func problems(s *status.Status) (all []string) {
 		all = append(all, "there is no connection to the container runtime at "+s.Backend.Endpoint)
 	}
 	if !s.Values.Saved {
-		all = append(all, "a file in state-dir or data-dir cannot be written, and a restart of the proxy loses what it was to have: the log says why")
+		all = append(all, "a file in state-dir or data-dir cannot be written, so a restart loses what is not in it: the log says why")
 	}
 	for i, uid := range slices.Sorted(maps.Keys(s.Values.Ignored)) {
 		if i == maxIgnored {

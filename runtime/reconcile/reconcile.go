@@ -105,7 +105,10 @@ func openLedger(ctx context.Context, c *config.Config, observer observe.Observer
 	// when it is new: otherwise the next start would fail.
 	err := registry.CheckTrust(c.StateDir)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = errors.Join(os.MkdirAll(filepath.Dir(c.StateDir), 0o755), os.MkdirAll(c.StateDir, 0o700)); err == nil {
+		if err = os.MkdirAll(filepath.Dir(c.StateDir), 0o755); err == nil {
+			err = os.MkdirAll(c.StateDir, 0o700)
+		}
+		if err == nil {
 			err = registry.CheckTrust(c.StateDir)
 		}
 	}
