@@ -158,7 +158,7 @@ func (j *journal) rewrite(texts iter.Seq2[[]byte, error]) error {
 		j.size, err = f.Seek(0, io.SeekCurrent)
 	}
 	if err != nil {
-		return errors.Join(err, f.Close())
+		return errors.Join(err, f.Close(), os.Remove(f.Name())) // it may have what was left of the file system
 	}
 	j.file, j.most = f, 2*j.size+slack
 	return nil

@@ -3,6 +3,7 @@ package enforce_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -216,6 +217,9 @@ func TestPartOfALineIsWritten(t *testing.T) {
 	}
 	if after, err := os.Stat(dir + "/journal"); err != nil || after.Size() != info.Size() {
 		t.Errorf("a part of a line stays: %v", err)
+	}
+	if _, err := os.Stat(dir + "/journal.new"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a part of another journal takes what space is left: %v", err)
 	}
 	l.Record(enforce.ID{Pod: "u3"}).Ask(wish("10-a", "cpu.idle", "1"))
 	var events observe.Recorder
