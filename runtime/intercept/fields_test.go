@@ -174,6 +174,22 @@ func TestPluginsValueIsSentAgain(t *testing.T) {
 	n.hasField("cpu_quota", "", "", "", "")
 }
 
+// With the end of cpu.idle an update names the container's share for the runtime's sake. That is no new value of kubelet's.
+func TestShareThatAnUpdateNamesWithTheEndOfIdle(t *testing.T) {
+	fs, _, _ := scratchGroup(t)
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		return adj.SetInt64(abi.Container, abi.Resources+abi.CPUShares, 700)
+	})}, withCgroups(fs))
+	n.runPod()
+	n.begin()
+	m := n.with(withCgroups(fs), named("20-idle", abi.PreUpdateContainerResources, write(abi.Container, "cpu.idle", "0")))
+	m.must(m.updateC1(&runtimeapi.LinuxContainerResources{CpusetCpus: "0-1"}))
+	if got := decodeSent[runtimeapi.UpdateContainerResourcesRequest](m).GetLinux().GetCpuShares(); got != 700 {
+		t.Errorf("the update names %d shares", got)
+	}
+	m.hasField("cpu_shares", "10-test", "700", "512", "700")
+}
+
 // A plugin that wants another value of a resource than a plugin of an earlier hook gets CONFLICT
 // from the setter, unless kubelet gives the resource a new value in the same call.
 func TestConflictAcrossHooksOverAField(t *testing.T) {

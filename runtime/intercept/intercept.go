@@ -144,6 +144,7 @@ func (i *interceptor) intercept(ctx context.Context, of *cri.Call, next cri.Next
 	if err == nil {
 		c.askAhead()
 		c.repeatWishes()
+		c.nameWithIdle()
 	}
 	if c.Cut.hasBegun() {
 		return c.passCut(ctx, next)
@@ -251,9 +252,6 @@ func (c *call) pre(ctx, hookCtx context.Context) error {
 	c.owned = owned
 	for _, o := range owned {
 		c.dirty = c.dirty || o.Change.OfMessage()
-	}
-	if r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest); ok {
-		c.dirty = nameWithIdle(r, c.event.container.Resources.Now, owned) || c.dirty
 	}
 	c.rollback, err = c.applyFiles(ctx, c.event, abi.Pod, owned)
 	return err

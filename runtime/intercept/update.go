@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -56,18 +57,18 @@ func (c *call) updateEvent(ctx context.Context, carried cri.Carried) *event {
 	return e
 }
 
-// nameWithIdle has an update with which plugins end the container's cpu.idle name what a runtime
-// would lose then, and reports whether it changed the request.
-func nameWithIdle(
-	r *runtimeapi.UpdateContainerResourcesRequest, known *runtimeapi.LinuxContainerResources, changes []plugin.Owned,
-) bool {
+// nameWithIdle has an update with which plugins end the container's cpu.idle name what a runtime would lose then. That is
+// no value of kubelet's, whose message the event still has.
+func (c *call) nameWithIdle() {
 	ends := func(o plugin.Owned) bool { return o.Change.Object == abi.Container && o.Change.EndsIdle() }
-	linux := cmp.Or(r.Linux, &runtimeapi.LinuxContainerResources{})
-	if !slices.ContainsFunc(changes, ends) || !enforce.NameWith(rules.CPUIdle, linux, known) {
-		return false
+	r, updates := c.req.(*runtimeapi.UpdateContainerResourcesRequest)
+	if !updates || !slices.ContainsFunc(c.owned, ends) {
+		return
 	}
-	r.Linux = linux
-	return true
+	linux := cmp.Or(proto.CloneOf(r.Linux), &runtimeapi.LinuxContainerResources{})
+	if enforce.NameWith(rules.CPUIdle, linux, c.event.container.Resources.Now) {
+		r.Linux, c.dirty = linux, true
+	}
 }
 
 // updatePodEvent tells of a pod whose resources or overhead change: what it has,
