@@ -510,3 +510,36 @@ func TestKilledInAnUpdate(t *testing.T) {
 		t.Errorf("after a refused update (%v) there are records of %v", err, other.options.Ledger.Objects())
 	}
 }
+
+// What plugins want in a call that ends without the runtime's answer stays: the runtime may have done it.
+func TestCallWithoutAnAnswer(t *testing.T) {
+	fs, dir, _ := scratchGroup(t)
+	late := status.Error(codes.DeadlineExceeded, "late")
+	n := newNode(t, []plugin.Member{on(abi.PreRunPodSandbox, write(abi.Pod, "memory.high", "4096000"))}, withCgroups(fs))
+	n.fails = late
+	run := &runtimeapi.RunPodSandboxRequest{Config: podConfig()}
+	if _, err := n.call(t.Context(), "RunPodSandbox", run, &runtimeapi.RunPodSandboxResponse{}); !errors.Is(err, late) {
+		t.Fatal(err)
+	}
+	if got := content(t, dir, "memory.high"); got != "4096000" {
+		t.Errorf("memory.high of a pod that may run is %s", got)
+	}
+
+	n.fails = nil
+	n.runPod()
+	n.begin()
+	m := n.with(withCgroups(fs), on(abi.PreUpdateContainerResources, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		return adj.SetInt64(abi.Container, abi.Resources+abi.CPUQuota, 20_000)
+	}))
+	m.fails = late
+	if err := m.updateC1(nil); !errors.Is(err, late) {
+		t.Fatal(err)
+	}
+	m.withdraw("10-test")
+	want := []*runtimeapi.UpdateContainerResourcesRequest{{
+		ContainerId: "c1", Linux: &runtimeapi.LinuxContainerResources{CpuQuota: 50_000, CpuPeriod: 100_000},
+	}}
+	if diff := cmp.Diff(want, m.backend.updates, protocmp.Transform()); diff != "" {
+		t.Errorf("updates of a container that may have the plugin's quota (-want +got):\n%s", diff)
+	}
+}

@@ -159,7 +159,9 @@ func (i *interceptor) intercept(ctx context.Context, of *cri.Call, next cri.Next
 	}
 	answer, after, err := c.forward(ctx, out, next)
 	if err != nil {
-		c.rollback()
+		if !unanswered(ctx, err) { // else the backend may have done it, with what plugins want
+			c.rollback()
+		}
 		if c.AfterFailure != nil && c.event != nil {
 			c.post(ctx, c.event.after(&c.method, nil), c.AfterFailure)
 		}
