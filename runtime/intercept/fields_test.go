@@ -102,6 +102,20 @@ func TestUpdateThatNamesNoResource(t *testing.T) {
 	}
 }
 
+// After a restart, kubelet may update a container of which the runtime tells nothing yet. The plugin's wish ends all the same with
+// kubelet's new value, which is not overwritten with an earlier one.
+func TestUpdateOfAContainerThatCannotBeRead(t *testing.T) {
+	fs, _, _ := scratchGroup(t)
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, twice)}, withCgroups(fs))
+	n.runPod()
+	n.begin()
+	m := newNode(t, nil, withCgroups(fs), withLedger(n.options.Ledger))
+	m.backend.down = true
+	m.must(m.updateC1(&runtimeapi.LinuxContainerResources{CpuQuota: 70_000}))
+	m.hasField("cpu_quota", "", "", "", "")
+	m.hasField("cpuset_cpus", "10-test", "1", "0-1", "1")
+}
+
 // A plugin that is removed leaves kubelet's values in the runtime, as far as an update can set
 // them. The record of the others stays.
 func TestFieldsOfARemovedPluginAreReset(t *testing.T) {

@@ -189,10 +189,13 @@ func (c *call) forward(ctx context.Context, out *cri.Frame, next cri.Next) (answ
 		}
 		return nil
 	}
-	if r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest); ok && c.event != nil {
-		err = c.Enforcer.Around(ctx, c.event.About(), c.event.container, r, path.Base(c.method.Name), pass)
-	} else {
+	switch r, updates := c.req.(*runtimeapi.UpdateContainerResourcesRequest); {
+	case !updates:
 		err = pass()
+	case c.event != nil:
+		err = c.Enforcer.Around(ctx, c.event.About(), c.event.container, r, path.Base(c.method.Name), pass)
+	default: // the runtime tells nothing about the container, of which the ledger may know
+		_, err = passUpdate(ctx, &c.Enforcer, r, out, func(context.Context, *cri.Frame) (*cri.Frame, error) { return nil, pass() })
 	}
 	return answer, after, err
 }
