@@ -310,6 +310,18 @@ func TestKubeletUpdatesWhileAPluginWrites(t *testing.T) {
 	})
 }
 
+// What kubelet gives a container while a plugin is about to change it, from an event of another pod, comes back after the plugin.
+func TestKubeletUpdatesBeforeAPluginWrites(t *testing.T) {
+	n := newNode(t, nil)
+	n.runPod()
+	m := n.with(func(*intercept.Options) {}, on(abi.PreRunPodSandbox, func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+		o, err := neighbour(ev)
+		return errors.Join(err, adj.SetInt64(o, abi.Resources+abi.CPUQuota, 20_000), n.update(40_000))
+	}))
+	m.must(m.second())
+	m.hasField("cpu_quota", "10-test", "20000", "40000", "20000")
+}
+
 // After a call its own container can be written by number and by handle. To plugins
 // that want different things it is one container.
 func TestConflictOverTheOwnContainerByHandle(t *testing.T) {

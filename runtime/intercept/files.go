@@ -36,7 +36,11 @@ func (i *interceptor) deferUpdates(ctx context.Context, e *event, owned []plugin
 		if o.Pod != nil && !i.Enforcer.Known(id) { // it has been removed since
 			continue
 		}
-		asked := append(e.origin().Files(owned, handle), e.origin().Fields(owned, handle, o)...)
+		has := o
+		if c, known := i.Store.Container(id.Container); known { // kubelet may have changed it since it was handed out
+			has.Container = crifield.ContainerOf(c)
+		}
+		asked := append(e.origin().Files(owned, handle), e.origin().Fields(owned, handle, has)...)
 		if _, any := i.Enforcer.Ask(o, asked); any {
 			reconciled = append(reconciled, i.Enforcer.Reconcile(ctx, id))
 		}
