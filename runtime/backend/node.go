@@ -23,7 +23,7 @@ func (b *Backend) Handlers() []status.Handler { return b.handlers.Load().all }
 
 // runtimeHandlers are those that the container runtime has told of.
 type runtimeHandlers struct {
-	life uint64 // of the connection; 0 if it has not been asked
+	life uint64 // of the connection; 0 if it has not been asked, or has not answered all
 	all  []status.Handler
 }
 
@@ -37,11 +37,15 @@ func (b *Backend) Describe(ctx context.Context) {
 	defer cancel()
 	if v, err := b.Client.Version(ctx, &runtimeapi.VersionRequest{}); answered(err) {
 		node.RuntimeName, node.RuntimeVersion = v.GetRuntimeName(), v.GetRuntimeVersion()
+	} else {
+		handlers.life = 0
 	}
 	if c, err := b.Client.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{}); answered(err) {
 		if node.CgroupDriver = ""; c.GetLinux() != nil {
 			node.CgroupDriver = strings.ToLower(c.GetLinux().GetCgroupDriver().String())
 		}
+	} else {
+		handlers.life = 0
 	}
 	if s, err := b.Client.Status(ctx, &runtimeapi.StatusRequest{}); answered(err) {
 		node.RuntimeHandlers = nil
@@ -62,8 +66,8 @@ func (b *Backend) Describe(ctx context.Context) {
 // answered reports whether a runtime has answered. Older ones do not have every method.
 func answered(err error) bool { return err == nil || grpcstatus.Code(err) == codes.Unimplemented }
 
-// DescribeChanged is Describe if the runtime may be another than the one that was asked, or was not asked yet, since there
-// is no plugin.
+// DescribeChanged is Describe if the runtime may be another than the one that was asked, has not answered all, or was not asked
+// yet, since there is no plugin.
 func (b *Backend) DescribeChanged(ctx context.Context) {
 	if b.handlers.Load().life != b.life.Load() {
 		b.Describe(ctx)

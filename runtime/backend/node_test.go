@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,5 +109,42 @@ func TestDescribe(t *testing.T) {
 	b.Describe(t.Context())
 	if got := *b.Node.Load(); !reflect.DeepEqual(got, node) {
 		t.Errorf("without the runtime the node is %+v, and it was %+v", got, node)
+	}
+}
+
+// slow is a runtime whose first call of Version ends with an error, after it was told to.
+type slow struct {
+	Client
+	asked, end chan struct{}
+	calls      atomic.Int32
+}
+
+func (s *slow) Version(context.Context, *runtimeapi.VersionRequest, ...grpc.CallOption) (*runtimeapi.VersionResponse, error) {
+	if s.calls.Add(1) == 1 {
+		close(s.asked)
+		<-s.end
+		return nil, context.DeadlineExceeded
+	}
+	return &runtimeapi.VersionResponse{RuntimeName: "containerd"}, nil
+}
+
+func (*slow) RuntimeConfig(context.Context, *runtimeapi.RuntimeConfigRequest, ...grpc.CallOption) (*runtimeapi.RuntimeConfigResponse, error) {
+	return &runtimeapi.RuntimeConfigResponse{}, nil
+}
+
+func (*slow) Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error) {
+	return &runtimeapi.StatusResponse{}, nil
+}
+
+// What the runtime did not answer is asked again, though it has answered the rest.
+func TestDescribeAgain(t *testing.T) {
+	client := &slow{asked: make(chan struct{}), end: make(chan struct{})}
+	close(client.end)
+	b := New(up{}, client, pods.NewStore(), nil, nil, observe.Discard())
+	for range 3 {
+		b.DescribeChanged(t.Context())
+	}
+	if got := b.Node.Load().RuntimeName; got != "containerd" || client.calls.Load() != 2 {
+		t.Errorf("the runtime is %q after %d calls", got, client.calls.Load())
 	}
 }

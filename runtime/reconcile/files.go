@@ -12,7 +12,8 @@ import (
 // less keeps the nodes of a cluster apart.
 const scanPeriod = 30 * time.Second
 
-// scanFiles repairs cgroup files, has systemd keep what it did not yet, and the journal what it lacks, until ctx is done.
+// scanFiles repairs cgroup files, has systemd keep what it did not yet, the journal what it lacks, and plugins know what the
+// runtime did not answer of the node, until ctx is done.
 func (r *Reconciler) scanFiles(ctx context.Context) {
 	for scan := uint64(0); ; {
 		select {
@@ -22,6 +23,7 @@ func (r *Reconciler) scanFiles(ctx context.Context) {
 			scan++
 			r.systemd.Retry(ctx)
 			r.Ledger.Keep()
+			r.Backend.DescribeChanged(ctx)
 		case <-r.reloaded:
 			r.Enforcer().Repair(ctx, "a reload of systemd")
 		case <-ctx.Done():

@@ -59,6 +59,22 @@ func TestNodeIsDescribedAgain(t *testing.T) {
 	}
 }
 
+// What the runtime did not answer of the node while the store was filled is asked again, though the connection stays.
+func TestScansDescribeTheNode(t *testing.T) {
+	r, dir := open(t, Timing{ScanPeriod: 10 * time.Millisecond})
+	runtime := fake.NewFakeRemoteRuntime()
+	if err := runtime.Start("unix://" + dir + "/runtime.sock"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(runtime.Stop)
+	go r.scanFiles(t.Context())
+	for end := time.Now().Add(30 * time.Second); r.Backend.Node.Load().RuntimeName == ""; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the runtime was not asked")
+		}
+	}
+}
+
 func TestScansKeepTheJournal(t *testing.T) {
 	r, dir := open(t, Timing{ScanPeriod: 10 * time.Millisecond})
 	journal := dir + "/state/journal"
