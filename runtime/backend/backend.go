@@ -5,6 +5,7 @@ package backend
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -46,9 +47,10 @@ type Backend struct {
 	failures repeats // of filling the store
 	unread   unread
 
-	asking   singleflight.Group              // for the version
-	cgroups  *cgroup.FS                      // nil without a cgroup root
-	handlers atomic.Pointer[runtimeHandlers] // never nil; replaced when the runtime is another
+	asking     singleflight.Group              // for the version
+	cgroups    *cgroup.FS                      // nil without a cgroup root
+	describing sync.Mutex                      // held while Node and handlers are made
+	handlers   atomic.Pointer[runtimeHandlers] // never nil; replaced when the runtime is another
 }
 
 // unread has the store filled again until the runtime describes what it lists. Only the goroutine that fills the store

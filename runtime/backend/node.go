@@ -30,6 +30,8 @@ type runtimeHandlers struct {
 // Describe finds out what plugins and operators may know of the node. What the container runtime does not answer stays as it
 // was: it may be about to restart.
 func (b *Backend) Describe(ctx context.Context) {
+	b.describing.Lock()
+	defer b.describing.Unlock()
 	node, handlers := *b.Node.Load(), runtimeHandlers{life: b.life.Load()}
 	machine(&node)
 	node.CgroupVersion = b.cgroups.Version()

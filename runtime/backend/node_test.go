@@ -148,3 +148,27 @@ func TestDescribeAgain(t *testing.T) {
 		t.Errorf("the runtime is %q after %d calls", got, client.calls.Load())
 	}
 }
+
+// Of two who ask at once, the one that gets no answer leaves what the other one gets.
+func TestDescribeAtOnce(t *testing.T) {
+	client := &slow{asked: make(chan struct{}), end: make(chan struct{})}
+	b := New(up{}, client, pods.NewStore(), nil, nil, observe.Discard())
+	first, second := make(chan struct{}), make(chan struct{})
+	describe := func(done chan struct{}) {
+		defer close(done)
+		b.Describe(t.Context())
+	}
+	go describe(first)
+	<-client.asked
+	go describe(second)
+	select {
+	case <-second:
+	case <-time.After(100 * time.Millisecond): // it waits for the first
+	}
+	close(client.end)
+	<-first
+	<-second
+	if got := b.Node.Load().RuntimeName; got != "containerd" {
+		t.Errorf("the runtime is %q", got)
+	}
+}
