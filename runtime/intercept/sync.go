@@ -37,10 +37,11 @@ type knownContainer struct {
 	gone      time.Time // when a sweep did not find it in the store; zero: it is there, or no sweep has looked
 }
 
-// podSyncState is that of one pod. Callers that have waited for done read err.
+// podSyncState is that of one pod. Callers that have waited for done read err and left.
 type podSyncState struct {
 	done chan struct{} // closed when the plugin was called for the pod
 	err  error
+	left bool // its caller's time ended before the plugin had answered
 
 	// Guarded by Synchronized.mu:
 	synced     bool      // done is closed, and the plugin has not failed
@@ -102,14 +103,15 @@ func (s *Synchronized) Sweep(ctx context.Context, o Options, m plugin.Member, en
 }
 
 // sync runs call if the plugin does not know the pod as the store does, or this container of it, if that is not "". Other
-// callers wait meanwhile. If the one that they waited for ended because its own caller went away, or before this container
-// was there, they begin anew.
+// callers wait meanwhile. If the one that they waited for ended because its own caller went away or had less time, or before this
+// container was there, they begin anew.
 func (s *Synchronized) sync(ctx context.Context, store *pods.Store, id, container string, call func() error) error {
 	for {
 		p, first := s.begin(store, id, container)
 		if first {
 			defer func() { s.finish(id, p) }()
 			p.err = call()
+			p.left = p.err != nil && ctx.Err() != nil
 			return p.err
 		}
 		select {
@@ -124,7 +126,7 @@ func (s *Synchronized) sync(ctx context.Context, store *pods.Store, id, containe
 		if p.err == nil && container != "" && !s.isSynced(store, id, container) {
 			continue
 		}
-		if !errors.Is(p.err, context.Canceled) || ctx.Err() != nil {
+		if left := p.left || errors.Is(p.err, context.Canceled); !left || ctx.Err() != nil {
 			return p.err
 		}
 	}

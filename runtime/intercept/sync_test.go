@@ -242,6 +242,31 @@ func TestEventsOutliveWhoSynchronizes(t *testing.T) {
 	}
 }
 
+// An event that waits for another one's Synchronize has its own time, also if that of the other one's caller is short.
+func TestEventsOutliveTheTimeOfWhoSynchronizes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var events, tries atomic.Int32
+		n, _, _ := learning(t, func(ctx context.Context, ev plugin.Event, _ *plugin.Adjustment) error {
+			switch {
+			case ev.Hook() != abi.Synchronize:
+				events.Add(1)
+			case tries.Add(1) == 1:
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+			return nil
+		}, true, func(o *intercept.Options) { o.CallTime = 30 * time.Second })
+		short, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		go n.call(short, "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c1"}, &runtimeapi.StartContainerResponse{})
+		time.Sleep(time.Millisecond) // it synchronizes by now
+		n.must(n.startC1())
+		if synctest.Wait(); events.Load() != 1 || tries.Load() != 2 {
+			t.Errorf("%d events, told %d times; the log:\n%s", events.Load(), tries.Load(), n.log.String())
+		}
+	})
+}
+
 // What a plugin takes to be told of a pod is none of the time that the plugins of
 // the event have.
 func TestSynchronizeIsNotInTheTimeOfTheCall(t *testing.T) {
