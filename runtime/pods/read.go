@@ -13,8 +13,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// readTimeout ends a read that all its callers have left. Callers wait no longer
-// than their own contexts.
+// readTimeout ends a read that all its callers have left, and one of a Sync, which has others to read.
+// Callers wait no longer than their own contexts.
 const readTimeout = 10 * time.Second
 
 // ReadPod returns the pod with this ID, asking the backend if it is not known, or by a list alone:
@@ -190,10 +190,10 @@ func (s *Store) fetchContainer(ctx context.Context, from Backend, id string) (re
 
 // ofObject reports whether a status call failed because of the object that it asks
 // for, and not because of the backend or the caller. cri-dockerd answers code Unknown
-// for a sandbox that has only its checkpoint left.
+// for a sandbox that has only its checkpoint left. That the answer takes too long may be because of either.
 func ofObject(err error) bool {
 	switch status.Code(err) {
-	case codes.OK, codes.NotFound, codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted, codes.Unimplemented:
+	case codes.OK, codes.NotFound, codes.Canceled, codes.Unavailable, codes.ResourceExhausted, codes.Unimplemented:
 		return false
 	}
 	return true

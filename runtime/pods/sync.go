@@ -67,7 +67,7 @@ func (s *Store) Sync(ctx context.Context, from Backend) error {
 	}
 	all := len(pods) + len(containers)
 	err = fmt.Errorf("%d of the backend's %d pods and containers could not be read, first: %w", failed.count, all, failed.first)
-	if failed.backend {
+	if failed.backend || ctx.Err() != nil {
 		return err
 	}
 	return &UnreadError{err, failed.count}
@@ -112,6 +112,8 @@ func (e *UnreadError) Unwrap() error { return e.error }
 // no status is known by what the list says, and is no failure: cri-dockerd lists sandboxes of
 // which nothing but a checkpoint is left.
 func (s *Store) syncPod(ctx context.Context, from Backend, r reads, listed *runtimeapi.PodSandbox) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	reported, err := fetchPod(ctx, from, listed.GetId())
 	byList := ofObject(err)
 	switch {
@@ -145,6 +147,8 @@ func podOfList(p *runtimeapi.PodSandbox) reportedPod {
 }
 
 func (s *Store) syncContainer(ctx context.Context, from Backend, r reads, c *runtimeapi.Container) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	reported, err := s.fetchContainer(ctx, from, c.GetId())
 	if Gone(err) {
 		s.mu.Lock()

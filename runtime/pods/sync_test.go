@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -350,4 +351,51 @@ func TestPodIsKnownByAnotherID(t *testing.T) {
 		}
 		size(t, s, 1, 1)
 	}
+}
+
+// hanging is a node that does not tell the status of one container.
+type hanging struct {
+	*node
+	id string
+}
+
+func (h hanging) ContainerStatus(ctx context.Context, req *runtimeapi.ContainerStatusRequest, opts ...grpc.CallOption) (*runtimeapi.ContainerStatusResponse, error) {
+	if req.GetContainerId() == h.id {
+		<-ctx.Done()
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+	return h.node.ContainerStatus(ctx, req, opts...)
+}
+
+// A container whose status call hangs does not keep the store from being filled with the others.
+func TestSyncOfAContainerThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := smallNode()
+		n.addContainer("d", "p", appConfig())
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		s, start := NewStore(), time.Now()
+		err := s.Sync(ctx, hanging{n, "c"})
+		if unread := (*UnreadError)(nil); !errors.As(err, &unread) || unread.Count != 1 {
+			t.Errorf("error %v, want one that was not read", err)
+		}
+		if took := time.Since(start); took > 15*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if !s.Described("p") || s.Described("c") || !s.Described("d") {
+			t.Error("the store should have p and d by their status, and c by the list")
+		}
+		size(t, s, 1, 2)
+	})
+}
+
+// A backend that has no time to answer is asked again as a whole.
+func TestSyncWithoutTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := NewStore().Sync(ctx, hanging{smallNode(), "c"}); err == nil || errors.As(err, new(*UnreadError)) {
+			t.Errorf("error %v", err)
+		}
+	})
 }
