@@ -211,8 +211,9 @@ func Read(file []byte) (p *Pod, handler string, err error) {
 			list[i].complete()
 		}
 	}
-	if r := p.Spec.Resources; r != nil {
-		r.complete()
+	if r := p.Spec.Resources; r != nil && len(r.Limits) > 0 {
+		r.request(p.containers(requests))
+		r.request(r.Limits)
 	}
 	return p, handler, nil
 }
@@ -223,19 +224,19 @@ func (c *Container) complete() {
 	for i := range c.Ports {
 		c.Ports[i].Protocol = cmp.Or(c.Ports[i].Protocol, "TCP")
 	}
-	c.Resources.complete()
+	c.Resources.request(c.Resources.Limits)
 }
 
-// complete makes of a limit without a request a request too.
-func (r *Requirements) complete() {
-	for name, limit := range r.Limits {
+// request makes amounts requests, but for what is requested already.
+func (r *Requirements) request(amounts Quantities) {
+	for name, amount := range amounts {
 		if _, requested := r.Requests[name]; requested {
 			continue
 		}
 		if r.Requests == nil {
 			r.Requests = Quantities{}
 		}
-		r.Requests[name] = limit
+		r.Requests[name] = amount
 	}
 }
 

@@ -188,3 +188,25 @@ func TestPodCgroup(t *testing.T) {
 		})
 	}
 }
+
+// A Pod with limits of its own requests what its containers do, and as much as its limits only of what they do not request:
+// defaultPodRequests of pkg/apis/core/v1/defaults.go.
+func TestRequestsOfThePod(t *testing.T) {
+	for containers, want := range map[string]struct {
+		class       string
+		cpu, memory int64
+	}{
+		"{name: a, resources: {requests: {cpu: 500m, memory: 1Gi}}}, {name: b, resources: {limits: {cpu: 250m}}}": {Burstable, 750, 1 << 30},
+		"{name: a, resources: {requests: {cpu: 500m}}}":                                                           {Burstable, 500, 4 << 30},
+		"{name: a}": {Guaranteed, 2000, 4 << 30},
+	} {
+		p, _, err := Read([]byte(`{kind: Pod, metadata: {name: p}, spec: {resources: {limits: {cpu: 2, memory: 4Gi}}, containers: [` + containers + `]}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := p.Spec.Resources.Requests
+		if p.QoS() != want.class || got.milli("cpu") != want.cpu || got.value("memory") != want.memory {
+			t.Errorf("%s: %s, and the Pod requests %v", containers, p.QoS(), got)
+		}
+	}
+}
