@@ -208,7 +208,7 @@ func Read(file []byte) (p *Pod, handler string, err error) {
 	}
 	for _, list := range [][]Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range list {
-			list[i].complete()
+			list[i].complete(p.Spec.HostNetwork)
 		}
 	}
 	if r := p.Spec.Resources; r != nil && len(r.Limits) > 0 {
@@ -218,11 +218,15 @@ func Read(file []byte) (p *Pod, handler string, err error) {
 	return p, handler, nil
 }
 
-func (c *Container) complete() {
+func (c *Container) complete(hostNetwork bool) {
 	c.TerminationPath = cmp.Or(c.TerminationPath, "/dev/termination-log")
 	c.TerminationPolicy = cmp.Or(c.TerminationPolicy, "File")
 	for i := range c.Ports {
-		c.Ports[i].Protocol = cmp.Or(c.Ports[i].Protocol, "TCP")
+		port := &c.Ports[i]
+		port.Protocol = cmp.Or(port.Protocol, "TCP")
+		if hostNetwork {
+			port.HostPort = cmp.Or(port.HostPort, port.ContainerPort)
+		}
 	}
 	c.Resources.request(c.Resources.Limits)
 }

@@ -210,3 +210,17 @@ func TestRequestsOfThePod(t *testing.T) {
 		}
 	}
 }
+
+// A port of a Pod in the host's network is one of the host: defaultHostNetworkPorts of pkg/apis/core/v1/defaults.go.
+func TestPortsOfTheHost(t *testing.T) {
+	for network, want := range map[string]int32{"true": 80, "false": 0} {
+		p, _, err := Read([]byte(`{kind: Pod, metadata: {name: p}, spec: {hostNetwork: ` + network + `, containers: [{name: a, ports: [{containerPort: 80}]}]}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mappings := Node{CgroupVersion: 2, Memory: 16 << 30}.SandboxConfig(p).PortMappings
+		if len(mappings) != 1 || mappings[0].HostPort != want {
+			t.Errorf("hostNetwork %s: %v", network, mappings)
+		}
+	}
+}
