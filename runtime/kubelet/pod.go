@@ -156,7 +156,7 @@ type runtimeClass struct {
 	} `json:"overhead"`
 }
 
-var separator = regexp.MustCompile(`(?m)^---[ \t]*\r?$`)
+var separator = regexp.MustCompile(`(?m)^---([ \t]+#.*|[ \t]*\r?)$`)
 
 // Read reads the first Pod of a YAML or JSON file, and the RuntimeClass that it names
 // if the file has it. handler is the runtime handler: the RuntimeClass's, or its

@@ -14,8 +14,7 @@ kind: RuntimeClass
 metadata: {name: heavy}
 handler: kata-qemu
 overhead: {podFixed: {cpu: 250m, memory: 120Mi}}
----
-# what follows is the Pod
+--- # what follows is the Pod
 apiVersion: v1
 kind: Pod
 metadata: {name: web, labels: {app: web}}
