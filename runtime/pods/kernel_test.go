@@ -2,6 +2,7 @@ package pods
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -71,10 +72,14 @@ func TestKernelTellsWhatDockerDoesNot(t *testing.T) {
 	if other.CgroupsPath != "" || other.Unreported != allOfContainer || other.Config.GetLinux().GetResources().GetCpuQuota() != 0 {
 		t.Errorf("cgroup %q, unreported %b, %v", other.CgroupsPath, other.Unreported, other.Config)
 	}
-	// kubelet's next container tells the pod's config.
-	s.Observe(nil, &runtimeapi.CreateContainerRequest{PodSandboxId: c.PodID, SandboxConfig: podConfig()}, &runtimeapi.CreateContainerResponse{ContainerId: "new"})
+	// kubelet's next container tells the pod's config, but for what Docker has told, which a plugin may have set.
+	told, kubelets := pod.Config, podConfig()
+	kubelets.Labels, kubelets.Annotations = nil, nil
+	s.Observe(nil, &runtimeapi.CreateContainerRequest{PodSandboxId: c.PodID, SandboxConfig: kubelets}, &runtimeapi.CreateContainerResponse{ContainerId: "new"})
 	if pod, _ := s.Pod(c.PodID); pod.Unreported != 0 || pod.Config.GetLinux().GetCgroupParent() != podConfig().Linux.CgroupParent {
 		t.Errorf("unreported %b, %v", pod.Unreported, pod.Config)
+	} else if !maps.Equal(pod.Config.Annotations, told.Annotations) || !maps.Equal(pod.Config.Labels, told.Labels) {
+		t.Errorf("annotations %v, labels %v, and they were %v and %v", pod.Config.Annotations, pod.Config.Labels, told.Annotations, told.Labels)
 	}
 }
 

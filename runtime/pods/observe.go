@@ -126,10 +126,11 @@ func inState(state runtimeapi.ContainerState) func(Container) Container {
 }
 
 // completedByKubelet takes the config that kubelet sends with each container for what nobody
-// reported of the pod. A cgroup parent that was reported stays: a plugin may have chosen it.
+// reported of the pod. Labels, annotations and a cgroup parent that were reported stay: a plugin may have set them.
 func completedByKubelet(p Pod, config *runtimeapi.PodSandboxConfig) Pod {
-	if parent := p.Config.GetLinux().GetCgroupParent(); parent != "" && parent != config.GetLinux().GetCgroupParent() {
-		config = proto.CloneOf(config)
+	config = proto.CloneOf(config)
+	config.Labels, config.Annotations = p.Config.GetLabels(), p.Config.GetAnnotations()
+	if parent := p.Config.GetLinux().GetCgroupParent(); parent != "" {
 		if config.Linux == nil {
 			config.Linux = &runtimeapi.LinuxPodSandboxConfig{}
 		}
