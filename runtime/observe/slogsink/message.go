@@ -136,7 +136,7 @@ var Messages = []Message{
 	{(*observe.StoreNotFilled)(nil), slog.LevelWarn, "failed to fill the store",
 		"The runtime did not list its pods and containers.", "See `err`. It is tried again every five seconds."},
 	{(*observe.ObjectsUnread)(nil), slog.LevelWarn, "the container runtime does not describe some of its pods or containers",
-		"The runtime lists them, and answers with an error when asked about one. Plugins cannot read what lists leave out.", "See `err`: look at the object with `crictl inspect` or `crictl inspectp`. It is asked again after `again`."},
+		"The runtime lists them, and answers with an error, or not within 10 s, when asked about one. Plugins cannot read what lists leave out.", "See `err`: look at the object with `crictl inspect` or `crictl inspectp`. It is asked again after `again`."},
 	{(*observe.StoreNotUpdated)(nil), slog.LevelWarn, "failed to decode response, store not updated",
 		"The runtime answered with a message that this version cannot read.", "Compare the versions of the runtime and of wasmproxy."},
 	{(*observe.ReadThroughFailed)(nil), slog.LevelWarn, "failed to read a pod or container from the container runtime",
