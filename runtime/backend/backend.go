@@ -48,7 +48,6 @@ type Backend struct {
 	unread   unread
 
 	asking     singleflight.Group              // for the version
-	cgroups    *cgroup.FS                      // nil without a cgroup root
 	describing sync.Mutex                      // held while Node and handlers are made
 	handlers   atomic.Pointer[runtimeHandlers] // never nil; replaced when the runtime is another
 }
@@ -107,9 +106,11 @@ type Connection interface {
 func New(
 	conn Connection, client Client, store *pods.Store, cgroups *cgroup.FS, again workqueue.Trigger, observer observe.Observer,
 ) *Backend {
-	b := &Backend{Client: client, conn: conn, store: store, cgroups: cgroups, unread: unread{again: again}, observer: observer}
+	b := &Backend{Client: client, conn: conn, store: store, unread: unread{again: again}, observer: observer}
 	b.life.Store(1)
-	b.Node.Store(&crifield.Node{})
+	node := &crifield.Node{CgroupVersion: cgroups.Version()}
+	machine(node) // a pod's limit may be lifted to the node's memory before the runtime is asked
+	b.Node.Store(node)
 	b.handlers.Store(&runtimeHandlers{})
 	return b
 }

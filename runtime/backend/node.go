@@ -34,7 +34,6 @@ func (b *Backend) Describe(ctx context.Context) {
 	defer b.describing.Unlock()
 	node, handlers := *b.Node.Load(), runtimeHandlers{life: b.life.Load()}
 	machine(&node)
-	node.CgroupVersion = b.cgroups.Version()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if v, err := b.Client.Version(ctx, &runtimeapi.VersionRequest{}); answered(err) {

@@ -112,6 +112,14 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+// What the kernel says is known before the runtime is asked.
+func TestMachineIsKnownAtOnce(t *testing.T) {
+	b := New(up{}, nil, pods.NewStore(), nil, nil, observe.Discard())
+	if got := b.Node.Load(); got.Memory == 0 || got.CPUs == 0 || got.Kernel == "" {
+		t.Errorf("the node is %+v", got)
+	}
+}
+
 // slow is a runtime whose first call of Version ends with an error, after it was told to.
 type slow struct {
 	Client
