@@ -98,9 +98,10 @@ func (c *Client) ListContainers(
 			continue
 		}
 		n := namesOf(s.name(), s.Labels, k)
+		labels, annotations := split(s.Labels, k.prefix())
 		answer.Containers = append(answer.Containers, &runtimeapi.Container{
 			Id: s.ID, PodSandboxId: podID(s.ID, s.Labels, k), State: containerState(s.State),
-			Metadata: &runtimeapi.ContainerMetadata{Name: n.container, Attempt: n.attempt}, Labels: s.Labels,
+			Metadata: &runtimeapi.ContainerMetadata{Name: n.container, Attempt: n.attempt}, Labels: labels, Annotations: annotations,
 		})
 	}
 	return answer, err

@@ -52,6 +52,21 @@ func TestKnownAgain(t *testing.T) {
 	}
 }
 
+// TestListedContainer: a container that Docker lists, and does not describe, has its annotations, as a pod has.
+func TestListedContainer(t *testing.T) {
+	n, id := newNode(t, false), strings.Repeat("b", 64)
+	n.engine.inspect["containers"] = `[{"Id":"` + id + `","Names":["/` + mainName + `"],"State":"running",
+		"Labels":{"io.kubernetes.docker.type":"container","io.kubernetes.sandbox.id":"a","annotation.x":"y"}}]`
+	list, err := n.client.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{})
+	if err != nil || len(list.GetContainers()) != 1 {
+		t.Fatal(list, err)
+	}
+	c := list.GetContainers()[0]
+	if _, label := c.GetLabels()["annotation.x"]; label || c.GetAnnotations()["x"] != "y" {
+		t.Errorf("labels %v, annotations %v", c.GetLabels(), c.GetAnnotations())
+	}
+}
+
 // TestPausedPod: a pod whose container runs is ready, also if the proxy learns of it while the container is paused. No event would tell
 // later that it goes on.
 func TestPausedPod(t *testing.T) {
