@@ -267,7 +267,8 @@ func (m *Manager) set(ctx context.Context, conn *dbus.Conn, k Kept, d due, prope
 		m.told(d.version, k)
 		return
 	}
-	if news := d.refused == nil || d.refused.Error() != err.Error(); news && m.events.Refused != nil {
+	news := d.refused == nil || d.refused.Error() != err.Error()
+	if news && conn.Connected() && m.events.Refused != nil { // else Run reports that the connection has ended
 		m.events.Refused(path.Base(k.Group), properties[len(properties)-1].Name, err)
 	}
 	d.refused = err

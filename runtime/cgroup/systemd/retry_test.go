@@ -182,6 +182,24 @@ func TestWhatIsDueGoesAlong(t *testing.T) {
 	}
 }
 
+// A connection that has ended is no refusal of each property that was to be set: it is tried again over the next one.
+func TestAnEndedConnectionRefusesNothing(t *testing.T) {
+	d := &delayed{files: map[string]string{"/a.slice": "99"}}
+	m := New(nil, Events{Refused: func(unit, property string, err error) { t.Errorf("%s: %s was refused: %v", unit, property, err) }})
+	m.hasTried()
+	m.conn, m.version = d.connect(t), 255
+	m.conn.Close()
+	m.Keep(t.Context(), 2, Kept{"/a.slice", "pids.max"}, Files{Read: func(string) string { return d.read("/a.slice") }, Write: func(_, _ string) error { return nil }})
+	m.Retry(t.Context())
+	if len(m.due) != 1 {
+		t.Errorf("due is %v", m.due)
+	}
+	m.conn = d.connect(t)
+	if m.Retry(t.Context()); len(m.due) > 0 {
+		t.Errorf("over the next connection due is %v", m.due)
+	}
+}
+
 // The start of a container waits once for a systemd that does not answer, and not for each of its
 // files. Retry has systemd keep them once it answers.
 func TestKeepWaitsOnceForASystemdThatDoesNotAnswer(t *testing.T) {
