@@ -136,7 +136,9 @@ func (s *slow) Version(context.Context, *runtimeapi.VersionRequest, ...grpc.Call
 	return &runtimeapi.VersionResponse{RuntimeName: "containerd"}, nil
 }
 
-func (*slow) RuntimeConfig(context.Context, *runtimeapi.RuntimeConfigRequest, ...grpc.CallOption) (*runtimeapi.RuntimeConfigResponse, error) {
+func (*slow) RuntimeConfig(
+	context.Context, *runtimeapi.RuntimeConfigRequest, ...grpc.CallOption,
+) (*runtimeapi.RuntimeConfigResponse, error) {
 	return &runtimeapi.RuntimeConfigResponse{}, nil
 }
 

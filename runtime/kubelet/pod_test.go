@@ -199,7 +199,8 @@ func TestRequestsOfThePod(t *testing.T) {
 		"{name: a, resources: {requests: {cpu: 500m}}}":                                                           {Burstable, 500, 4 << 30},
 		"{name: a}": {Guaranteed, 2000, 4 << 30},
 	} {
-		p, _, err := Read([]byte(`{kind: Pod, metadata: {name: p}, spec: {resources: {limits: {cpu: 2, memory: 4Gi}}, containers: [` + containers + `]}}`))
+		spec := `{resources: {limits: {cpu: 2, memory: 4Gi}}, containers: [` + containers + `]}`
+		p, _, err := Read([]byte(`{kind: Pod, metadata: {name: p}, spec: ` + spec + `}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +214,8 @@ func TestRequestsOfThePod(t *testing.T) {
 // A port of a Pod in the host's network is one of the host: defaultHostNetworkPorts of pkg/apis/core/v1/defaults.go.
 func TestPortsOfTheHost(t *testing.T) {
 	for network, want := range map[string]int32{"true": 80, "false": 0} {
-		p, _, err := Read([]byte(`{kind: Pod, metadata: {name: p}, spec: {hostNetwork: ` + network + `, containers: [{name: a, ports: [{containerPort: 80}]}]}}`))
+		spec := `{hostNetwork: ` + network + `, containers: [{name: a, ports: [{containerPort: 80}]}]}`
+		p, _, err := Read([]byte(`{kind: Pod, metadata: {name: p}, spec: ` + spec + `}`))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -75,7 +75,8 @@ func TestKernelTellsWhatDockerDoesNot(t *testing.T) {
 	// kubelet's next container tells the pod's config, but for what Docker has told, which a plugin may have set.
 	told, kubelets := pod.Config, podConfig()
 	kubelets.Labels, kubelets.Annotations = nil, nil
-	s.Observe(nil, &runtimeapi.CreateContainerRequest{PodSandboxId: c.PodID, SandboxConfig: kubelets}, &runtimeapi.CreateContainerResponse{ContainerId: "new"})
+	made := &runtimeapi.CreateContainerResponse{ContainerId: "new"}
+	s.Observe(nil, &runtimeapi.CreateContainerRequest{PodSandboxId: c.PodID, SandboxConfig: kubelets}, made)
 	if pod, _ := s.Pod(c.PodID); pod.Unreported != 0 || pod.Config.GetLinux().GetCgroupParent() != podConfig().Linux.CgroupParent {
 		t.Errorf("unreported %b, %v", pod.Unreported, pod.Config)
 	} else if !maps.Equal(pod.Config.Annotations, told.Annotations) || !maps.Equal(pod.Config.Labels, told.Labels) {

@@ -359,7 +359,9 @@ type hanging struct {
 	id string
 }
 
-func (h hanging) ContainerStatus(ctx context.Context, req *runtimeapi.ContainerStatusRequest, opts ...grpc.CallOption) (*runtimeapi.ContainerStatusResponse, error) {
+func (h hanging) ContainerStatus(
+	ctx context.Context, req *runtimeapi.ContainerStatusRequest, opts ...grpc.CallOption,
+) (*runtimeapi.ContainerStatusResponse, error) {
 	if req.GetContainerId() == h.id {
 		<-ctx.Done()
 		return nil, status.FromContextError(ctx.Err()).Err()

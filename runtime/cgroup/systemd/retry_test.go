@@ -189,7 +189,8 @@ func TestAnEndedConnectionRefusesNothing(t *testing.T) {
 	m.hasTried()
 	m.conn, m.version = d.connect(t), 255
 	m.conn.Close()
-	m.Keep(t.Context(), 2, Kept{"/a.slice", "pids.max"}, Files{Read: func(string) string { return d.read("/a.slice") }, Write: func(_, _ string) error { return nil }})
+	files := Files{Read: func(string) string { return d.read("/a.slice") }, Write: func(_, _ string) error { return nil }}
+	m.Keep(t.Context(), 2, Kept{"/a.slice", "pids.max"}, files)
 	m.Retry(t.Context())
 	if len(m.due) != 1 {
 		t.Errorf("due is %v", m.due)
