@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
@@ -169,6 +170,31 @@ func TestBadSettingsFileWithoutAGoodOne(t *testing.T) {
 		u.must(err)
 		if !strings.Contains(string(log), `unknown key "backed"`) {
 			t.Errorf("%s: the log is %s", damage.name, log)
+		}
+	}
+}
+
+// TestValidateExitCodes: settings with which the proxy cannot start are wrong, and a plugin that does not load is another thing.
+func TestValidateExitCodes(t *testing.T) {
+	dir, none := t.TempDir(), t.TempDir()
+	damaged := filepath.Join(dir, "10-damaged.wasm")
+	if err := os.WriteFile(damaged, []byte("damaged"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		flag, says string
+		want       int
+	}{
+		{"--plugin-dir=" + none, "no plugin in " + none, exitOK},
+		{"--plugin-dir=" + dir, "10-damaged", exitFailure},
+		{"--cgroup-mode=v3", "cgroup-mode: ", exitUsage},
+		{"--cgroup-root=" + dir + "/none", "open cgroup root " + dir + "/none", exitUsage},
+		{"--cache-dir=" + damaged, "making the cache directory", exitUsage},
+	} {
+		var out bytes.Buffer
+		args := []string{"validate", "--cgroup-root=", "--cache-dir=", "--hook-dir=", "--plugin-dir=" + none, test.flag}
+		if code := run(t.Context(), newRoot(""), args, &out, &out); code != test.want || !strings.Contains(out.String(), test.says) {
+			t.Errorf("%s: exit code %d, want %d: %s", test.flag, code, test.want, &out)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -20,7 +21,7 @@ called. Lines for warnings that serve would log at its load follow. A JSON file 
 describes no plugin is a warning, too. Plugins that their files disable come last. Errors of the other plugins go to stderr. The command calls no
 hook server and needs no runtime. It compiles new plugins into the cache.
 
-Exit codes: 0 all plugins load, 1 one does not, 2 a setting is wrong.`,
+Exit codes: 0 all plugins load, 1 one does not, 2 a setting is wrong, or serve could not start with it.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := loadSettings(cmd, "/")
@@ -38,6 +39,9 @@ Exit codes: 0 all plugins load, 1 one does not, 2 a setting is wrong.`,
 					dirs += " and " + plugin.Name(c.HookDir)
 				}
 				fmt.Fprintf(cmd.OutOrStdout(), "no plugin in %s\n", dirs)
+			}
+			if errors.As(err, new(*daemon.NotStarted)) {
+				return coded{err, exitUsage}
 			}
 			return err
 		},

@@ -10,13 +10,13 @@ import (
 // Check loads every plugin as Run would, and calls none. It touches no state of a proxy. It returns a line for
 // each plugin that loads, in the order of the chain, and one for all that Run would
 // warn of then; after them a line for each plugin that its file switches off. The error
-// says everything that is wrong.
+// says everything that is wrong. It is a [NotStarted] if Run could not begin to serve.
 func Check(ctx context.Context, c *config.Config) (plugins []string, err error) {
 	present := *c
 	present.DataDir, present.StateDir = "", "" // the files are checked as they are
 	d, err := open(ctx, &present, observe.Discard(), optionsOf(c, observe.Discard()))
 	if err != nil {
-		return nil, err
+		return nil, &NotStarted{err}
 	}
 	defer d.close()
 	return d.slots.Check(ctx)

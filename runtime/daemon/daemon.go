@@ -72,7 +72,7 @@ func run(ctx context.Context, c *config.Config, observer observe.Observer, o opt
 		reportLastGood(ctx, o.settings, observer)
 	}
 	err := runOnce(ctx, c, observer, o)
-	if late := (*notStarted)(nil); o.settings == nil || !errors.As(err, &late) {
+	if late := (*NotStarted)(nil); o.settings == nil || !errors.As(err, &late) {
 		return err
 	}
 	c, none := o.settings.FallBack(err, "/")
@@ -84,16 +84,16 @@ func run(ctx context.Context, c *config.Config, observer observe.Observer, o opt
 	return runOnce(ctx, c, observer, o)
 }
 
-// notStarted is why a process could not begin to serve.
-type notStarted struct{ error }
+// NotStarted is why a process cannot begin to serve by its settings.
+type NotStarted struct{ error }
 
-func (e *notStarted) Unwrap() error { return e.error }
+func (e *NotStarted) Unwrap() error { return e.error }
 
 // runOnce serves by settings.
 func runOnce(ctx context.Context, c *config.Config, observer observe.Observer, o options) error {
 	d, err := open(ctx, c, observer, o)
 	if err != nil {
-		return &notStarted{err}
+		return &NotStarted{err}
 	}
 	defer d.close()
 	return d.serve(ctx)
@@ -237,13 +237,13 @@ func (d *daemon) serve(ctx context.Context) error {
 		listener, err = proxy.Listen(ctx, path, listenMode)
 	}
 	if err != nil {
-		return &notStarted{err}
+		return &NotStarted{err}
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	if err := d.slots.Start(background); err != nil {
 		listener.Close()
-		return &notStarted{err}
+		return &NotStarted{err}
 	}
 	var tasks sync.WaitGroup
 	tasks.Go(func() { d.notifier.Run(background, d.selfCheck) })
