@@ -252,3 +252,30 @@ func TestChangedMeanwhile(t *testing.T) {
 		})
 	}
 }
+
+// TestDamagedRecord: the error says what to do, and that ends with the files as they were.
+func TestDamagedRecord(t *testing.T) {
+	before := nodes()["kubeadm 1.34, instance configuration"].files
+	h, out := newHost(t, before)
+	h.install(t)
+	settings := tree{SettingsFile: h.files(t)[SettingsFile]}
+	h.put(RecordFile, `{"version": 1, "listen": "unix`)
+	installed := h.files(t)
+	for name, do := range map[string]func(context.Context, Consent) error{"install": h.Install, "uninstall": h.Uninstall} {
+		err := do(t.Context(), Consent{})
+		if err == nil || !strings.Contains(err.Error(), "put back a copy of it if you have one, or else remove it and run wasmproxy host install") {
+			t.Errorf("%s: %v", name, err)
+		}
+		h.same(t, installed)
+	}
+	if err := os.Remove(h.Root.Under(RecordFile)); err != nil {
+		t.Fatal(err)
+	}
+	h.install(t)
+	h.byHand(t, out, containerd)
+	for path, content := range before {
+		h.put(path, content)
+	}
+	h.uninstall(t)
+	h.sameFor(t, before.with(settings).with(tree{RecordFile: ""}))
+}

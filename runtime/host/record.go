@@ -46,7 +46,7 @@ func loadRecord(root Root) (*record, error) {
 	}
 	r := new(record)
 	if err := json.Unmarshal(b, r); err != nil {
-		return nil, fmt.Errorf("reading the record of the installation %s: %w", RecordFile, err)
+		return nil, fmt.Errorf("reading the record of the installation %s: it is damaged: %w; put back a copy of it if you have one, or else remove it and run wasmproxy host install: the new record has the backend of the settings for kubelet's former endpoint", RecordFile, err)
 	}
 	if r.Version != recordVersion {
 		return nil, fmt.Errorf("reading the record of the installation %s: its version is %d, this program knows %d: use the program that wrote it", RecordFile, r.Version, recordVersion)
