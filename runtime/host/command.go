@@ -2,6 +2,8 @@ package host
 
 import (
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -153,15 +155,15 @@ func (r reader) environmentFiles(unit string, variables map[string]unitfile.Valu
 	specifiers := strings.NewReplacer("%%", "%", "%n", unit, "%N", name, "%p", name)
 	for _, line := range lines {
 		pattern := specifiers.Replace(strings.TrimPrefix(line.String(), "-"))
-		paths, err := filepath.Glob(r.root.Under(pattern))
-		if err != nil {
-			return nil, fmt.Errorf("reading EnvironmentFile=%s in %s: %w", pattern, line[0].File, err)
-		}
-		for _, at := range paths {
-			path := pattern
-			if filepath.Base(at) != filepath.Base(pattern) && strings.ContainsAny(pattern, "*?[") {
-				path = filepath.Join(filepath.Dir(pattern), filepath.Base(at))
+		dir, name := filepath.Split(pattern)
+		names := []string{name}
+		if strings.ContainsAny(name, "*?[") {
+			if names, err = fs.Glob(os.DirFS(r.root.Under(dir)), name); err != nil {
+				return nil, fmt.Errorf("reading EnvironmentFile=%s in %s: %w", pattern, line[0].File, err)
 			}
+		}
+		for _, name := range names {
+			path := filepath.Join(dir, name)
 			t, has, err := r.text(path, false)
 			if err != nil {
 				return nil, err

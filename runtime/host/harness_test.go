@@ -22,10 +22,13 @@ import (
 // tree is the files of a host by their paths; a link is "-> TARGET".
 type tree map[string]string
 
-// newHost makes a host with these files below a directory.
+// newHost makes a host with these files below a directory, whose name is no pattern.
 func newHost(t *testing.T, files tree) (*Host, *bytes.Buffer) {
 	t.Helper()
-	root := t.TempDir()
+	root := filepath.Join(t.TempDir(), "image[1]")
+	if err := os.Mkdir(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for path, content := range files {
 		at := filepath.Join(root, path)
 		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {

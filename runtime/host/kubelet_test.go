@@ -65,6 +65,20 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
+// TestEnvironmentFilePattern: files that EnvironmentFile= names by a pattern are found.
+func TestEnvironmentFilePattern(t *testing.T) {
+	with := func(endpoint string) tree {
+		return kubeadmUnit.with(tree{configFile: kubeletConfig(""), ownDropIn: "[Service]\nEnvironmentFile=-/etc/kubelet.d/*.env\n",
+			"/etc/kubelet.d/10-args.env": "KUBELET_EXTRA_ARGS=--container-runtime-endpoint=" + endpoint + "\n"})
+	}
+	before := with(crio)
+	h, _ := newHost(t, before)
+	h.install(t)
+	h.sameFor(t, with(crioListen))
+	h.uninstall(t)
+	h.same(t, before)
+}
+
 // TestFlagTwice: the last flag counts, and all of those that kubelet gets are changed.
 func TestFlagTwice(t *testing.T) {
 	with := func(one, other string) tree {

@@ -2,6 +2,8 @@ package host
 
 import (
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -131,10 +133,10 @@ func runtimeFlag(file, endpoint string) unitfile.Value {
 func (r reader) kubeletArgs(settings string, command []unitfile.Value) (args []unitfile.Value, err error) {
 	args = command
 	var runtimes []unitfile.Value
-	more, _ := filepath.Glob(filepath.Join(r.root.Under(settings+".d"), "*.yaml"))
+	more, _ := fs.Glob(os.DirFS(r.root.Under(settings+".d")), "*.yaml")
 	for i, path := range append([]string{settings}, more...) {
 		if i > 0 {
-			path = filepath.Join(settings+".d", filepath.Base(path))
+			path = filepath.Join(settings+".d", path)
 		}
 		t, has, err := r.text(path, true)
 		if err != nil {

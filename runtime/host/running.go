@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,10 +28,10 @@ func (h *Host) RunningKubelet(ctx context.Context) *Running {
 	s, proc := h.systemctl(), h.Root.proc()
 	main := s.mainProcess(ctx, kubeletUnit)
 	if proc.file(main, "comm") != "kubelet\n" {
-		names, _ := filepath.Glob(filepath.Join(string(proc), "[0-9]*/comm"))
+		names, _ := fs.Glob(os.DirFS(string(proc)), "[0-9]*/comm")
 		var all []int
 		for _, file := range names {
-			process, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			process, _ := strconv.Atoi(filepath.Dir(file))
 			if proc.file(process, "comm") == "kubelet\n" && proc.isHosts(process) {
 				all = append(all, process)
 			}

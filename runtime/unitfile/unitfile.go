@@ -6,6 +6,7 @@ package unitfile
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -237,9 +238,9 @@ func Find(under func(string) string, unit string) (files []string) {
 	}
 	for _, of := range kinds {
 		for _, dir := range slices.Backward(dirs) {
-			dropIns, _ := filepath.Glob(filepath.Join(under(filepath.Join(dir, of)), "*.conf"))
-			for _, path := range dropIns {
-				byName[filepath.Base(path)] = filepath.Join(dir, of, filepath.Base(path))
+			dropIns, _ := fs.Glob(os.DirFS(under(filepath.Join(dir, of))), "*.conf")
+			for _, name := range dropIns {
+				byName[name] = filepath.Join(dir, of, name)
 			}
 		}
 	}
