@@ -75,7 +75,8 @@ func TestBackendRefused(t *testing.T) {
 	for want, files := range map[string]tree{
 		"kubelet's endpoint is " + containerd + ", and --backend is " + crio + ": leave --backend out":     {configFile: kubeletConfig(containerd)},
 		"kubelet's endpoint is " + DefaultEndpoint + " by default, and --backend is " + crio + ": leave":   {configFile: kubeletConfig("")},
-		"kubelet's endpoint is " + crio + ", and backend in " + SettingsFile + " is " + containerd:         kubeadmUnit.with(tree{SettingsFile: "listen: " + crioListen + "\nbackend: " + containerd + "\n"}),
+		"--backend is " + crio + ", and backend in " + SettingsFile + " is " + containerd:                  kubeadmUnit.with(tree{SettingsFile: "listen: " + crioListen + "\nbackend: " + containerd + "\n"}),
+		"--backend is " + crio + ", and backend in " + SettingsFile + " is " + DefaultEndpoint + ": set":   {configFile: kubeletConfig(ours), SettingsFile: "backend: " + DefaultEndpoint + "\n"},
 		"kubelet's endpoint is unix:///run/third.sock, and --backend is " + crio + ": leave --backend out": {flagsFile: kubeadmFlags("--container-runtime-endpoint=unix:///run/third.sock")},
 	} {
 		h, _ := newHost(t, files)

@@ -350,7 +350,11 @@ func (p *installation) planSettings(k *kubelet) (*config.Config, error) {
 			runtime = c.Backend
 		}
 		if !SameEndpoint(runtime, c.Backend) {
-			return nil, fmt.Errorf("kubelet's endpoint is %s, and backend in %s is %s: set backend to the runtime that kubelet is to have", runtime, SettingsFile, c.Backend)
+			whose := "kubelet's endpoint"
+			if runtime == p.host.Backend { // which was taken for kubelet's
+				whose = "--backend"
+			}
+			return nil, fmt.Errorf("%s is %s, and backend in %s is %s: set backend to the runtime that kubelet is to have", whose, runtime, SettingsFile, c.Backend)
 		}
 		if p.record == nil {
 			p.record = &record{Version: recordVersion, Runtime: runtime, Images: c.ImageEndpoint}
