@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -45,7 +44,7 @@ func Read(path string) (State, error) {
 }
 
 // Make makes the file, with the reason as its text. An existing file stays as it is if there is no
-// reason. On a full disk it is made without the reason.
+// reason. Where its text cannot be written, as on a full disk, it is made without.
 func Make(path, reason string) error {
 	if err := makeFile(path, reason); err != nil {
 		return fmt.Errorf("making the bypass file %s: %w; make its directory writable, or choose another file with bypass-file", plugin.Name(path), regular.Cause(err))
@@ -65,13 +64,11 @@ func makeFile(path, reason string) error {
 	}
 	temporary := path + ".new"
 	written := os.WriteFile(temporary, []byte(reason), 0o644)
-	if written != nil && !errors.Is(written, syscall.ENOSPC) {
-		return written
-	}
 	if err := os.Rename(temporary, path); err != nil {
+		_ = os.Remove(temporary)
 		return cmp.Or(written, err)
 	}
-	return nil // on a full disk the bypass counts more than its reason
+	return nil // where no text can be written, as on a full disk, the bypass counts more than its reason
 }
 
 // Remove removes the file. It is no error if there is none.

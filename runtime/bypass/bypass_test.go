@@ -8,21 +8,23 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/bypass"
 )
 
-// On a full disk the file is made, though without the reason.
+// Where the text cannot be written, as on a full disk, the file is made without the reason.
 func TestMakeOnAFullDisk(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "bypass")
-	if err := os.Symlink("/dev/full", file+".new"); err != nil { // whose writes end with ENOSPC
-		t.Fatal(err)
-	}
-	if err := bypass.Make(file, "the reason"); err != nil {
-		t.Fatal(err)
-	}
-	if s, err := bypass.Read(file); err != nil || !s.On || s.Reason != "" {
-		t.Errorf("got %+v, %v", s, err)
+	for _, full := range []string{"/dev/full", "/proc/self/oom_score_adj"} { // writes of text end with ENOSPC, and with EINVAL
+		file := filepath.Join(t.TempDir(), "bypass")
+		if err := os.Symlink(full, file+".new"); err != nil {
+			t.Fatal(err)
+		}
+		if err := bypass.Make(file, "the reason"); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := bypass.Read(file); err != nil || !s.On || s.Reason == "the reason" {
+			t.Errorf("%s: got %+v, %v", full, s, err)
+		}
 	}
 }
 
-// Another error is reported, and there is no file.
+// Another error is reported, and no file is left.
 func TestMakeThatFails(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "etc")
 	if err := os.WriteFile(dir, nil, 0o644); err != nil {
@@ -31,5 +33,15 @@ func TestMakeThatFails(t *testing.T) {
 	file := filepath.Join(dir, "bypass")
 	if err := bypass.Make(file, "the reason"); err == nil {
 		t.Error("there is no error")
+	}
+	file = filepath.Join(t.TempDir(), "bypass")
+	if err := os.Mkdir(file, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := bypass.Make(file, "the reason"); err == nil {
+		t.Error("there is no error")
+	}
+	if _, err := os.Lstat(file + ".new"); err == nil {
+		t.Error("the file for the reason stays")
 	}
 }
