@@ -127,6 +127,10 @@ func TestHostOnANode(t *testing.T) {
 				"wasmproxy is uninstalled", "exit code 0", "kubelet has runtime.sock, and is active", "units: \n",
 			},
 		},
+		"the settings have another bypass-file than the proxy that runs": {
+			"host install --restart-kubelet; echo 'bypass-file: /etc/wasmproxy/other' >>/etc/wasmproxy/wasmproxy.yaml; host uninstall --restart-kubelet; ls -m /etc/wasmproxy",
+			[]string{"wasmproxy is installed", "exit code 0", "wasmproxy is uninstalled", "exit code 0\nwasmproxy.yaml\n"},
+		},
 		"nobody reads what it says any more": {
 			`echo wasmproxy >/var/lib/kubelet/broken; "$PROGRAM" host install --yes --restart-kubelet | head -1; state`,
 			[]string{"kubelet has runtime.sock, and is active", "units: \n"},

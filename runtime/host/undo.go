@@ -30,6 +30,7 @@ func (p *removal) undo(ctx context.Context) error {
 	}
 	client := admin.Client{Socket: config.Path(c.AdminSocket)}
 	now, err := client.Bypass(ctx)
+	p.bypass = now.File
 	switch {
 	case err != nil, now.On:
 	case now.File == "":

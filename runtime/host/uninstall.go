@@ -30,6 +30,7 @@ type removal struct {
 	kubelet  []change
 	own      []change
 	notes    []string // of what is left as it is
+	bypass   string   // the file of the proxy that runs; the settings may name another one by now
 
 	restarted int // kubelet's process before its restart; 0 without a restart
 }
@@ -114,8 +115,10 @@ func (p *removal) takeBack(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := h.Root.endBypass(p.settings.BypassFile); err != nil {
-		return err
+	for _, file := range []string{p.bypass, p.settings.BypassFile} {
+		if err := h.Root.endBypass(file); err != nil {
+			return err
+		}
 	}
 	if p.settings.NodeFeatures != "" {
 		if err := h.Root.remove(p.settings.NodeFeatures); err != nil {
