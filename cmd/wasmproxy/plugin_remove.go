@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,7 +38,7 @@ func removeCommand() *cobra.Command {
 					return err
 				}
 				if dir == c.HookDir {
-					return fmt.Errorf("%s is a hook server that %s registers in hook-dir: remove that file", plugin.Name(id), plugin.Name(filepath.Join(dir, id+".json")))
+					return fmt.Errorf("%s is in hook-dir, %s, whose files are not those of this command: remove its own there by hand", plugin.Name(id), plugin.Name(dir))
 				}
 			}
 			removed, err := delivery.Directory(c.PluginDir).Remove(cmd.Context(), ids, force)

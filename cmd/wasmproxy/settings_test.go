@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -196,5 +197,22 @@ func TestValidateExitCodes(t *testing.T) {
 		if code := run(t.Context(), newRoot(""), args, &out, &out); code != test.want || !strings.Contains(out.String(), test.says) {
 			t.Errorf("%s: exit code %d, want %d: %s", test.flag, code, test.want, &out)
 		}
+	}
+}
+
+// TestRemoveFromHookDir: a module of hook-dir is not called a hook server, and no file is named that is not there.
+func TestRemoveFromHookDir(t *testing.T) {
+	dir := t.TempDir()
+	file, module := dir+"/wasmproxy.yaml", dir+"/hooks/10-module.wasm"
+	settings := "plugin-dir: " + dir + "/plugins\nhook-dir: " + dir + "/hooks\n"
+	for path, content := range map[string]string{file: settings, module: "module"} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out bytes.Buffer
+	code := run(t.Context(), newRoot(""), []string{"plugin", "remove", "10-module", "--config", file}, &out, &out)
+	if _, err := os.Stat(module); code != exitFailure || err != nil || !strings.Contains(out.String(), "10-module is in hook-dir, "+dir+"/hooks") {
+		t.Errorf("exit code %d, %v: %s", code, err, &out)
 	}
 }
