@@ -22,9 +22,14 @@ func (p *installation) checkProgram(ctx context.Context) error {
 	if !p.replacesProgram() || !settings || !p.host.Root.Live() {
 		return nil
 	}
-	out, err := exec.CommandContext(ctx, p.host.Program, "validate", "--config", SettingsFile).CombinedOutput()
+	return validate(ctx, p.host.Program, "nothing was changed")
+}
+
+// validate has a program read the settings and load the plugins. otherwise is what holds if it cannot.
+func validate(ctx context.Context, program, otherwise string) error {
+	out, err := exec.CommandContext(ctx, program, "validate", "--config", SettingsFile).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("checking the new program, wasmproxy validate --config %s: %w; nothing was changed: correct this first:\n%s", SettingsFile, err, bytes.TrimSpace(out))
+		return fmt.Errorf("checking the new program, wasmproxy validate --config %s: %w; %s: correct this first:\n%s", SettingsFile, err, otherwise, bytes.TrimSpace(out))
 	}
 	return nil
 }
@@ -44,6 +49,11 @@ func (p *installation) renew(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("finding the program that %s runs: %w; see systemctl status %s, then run the command again", systemd.ServiceName, err, systemd.ServiceName)
 		case !same && running == p.program:
+			if !p.replacesProgram() { // a package or an earlier run has put it there, maybe before the settings changed
+				if err := validate(ctx, p.program, "the service goes on with the former one"); err != nil {
+					return err
+				}
+			}
 			if err := h.systemctl().do(ctx, "restart", systemd.ServiceName); err != nil {
 				return fmt.Errorf("restarting the service with the new program: %w; kubelet cannot start pods until it serves: see journalctl -u wasmproxy, and correct that or call the program from before with host install", err)
 			}

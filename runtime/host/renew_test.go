@@ -33,9 +33,9 @@ func running(t *testing.T, restart string) (program, calls string) {
 }
 
 // replace puts another file in the place of a program, as an installation does.
-func replace(t *testing.T, program string) {
+func replace(t *testing.T, program, script string) {
 	t.Helper()
-	if err := os.WriteFile(program+".new", []byte("#!/bin/sh\n"), 0o755); err != nil {
+	if err := os.WriteFile(program+".new", []byte("#!/bin/sh\n"+script), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(program+".new", program); err != nil {
@@ -44,28 +44,30 @@ func replace(t *testing.T, program string) {
 }
 
 // TestRenewByTheProcess: the service is restarted if it runs another file than the host has, also if an earlier
-// installation wrote it. A restart that fails is an error.
+// installation or a package wrote it, and if that accepts the settings and plugins. A restart that fails is an error.
 func TestRenewByTheProcess(t *testing.T) {
 	const restart = "restart wasmproxy.service\n"
 	for name, c := range map[string]struct {
 		restart                      string
 		replaced, elsewhere, missing bool
-		says, err                    string
+		script, says, err            string
 	}{
 		"the same program":        {restart: "true"},
 		"a new program":           {restart: "true", replaced: true, says: "the service has the new program\n"},
 		"a program that does not": {restart: "{ echo no >&2; exit 1; }", replaced: true, err: "kubelet cannot start pods until it serves"},
-		"a program elsewhere":     {restart: "true", elsewhere: true, says: "sleep until it restarts: systemctl restart wasmproxy.service\n"},
-		"a package's elsewhere":   {restart: "true", missing: true},
+		"a program that is not valid": {restart: "true", replaced: true, script: "echo 10-a: not loaded: $1; exit 1",
+			err: "the service goes on with the former one: correct this first:\n10-a: not loaded: validate"},
+		"a program elsewhere":   {restart: "true", elsewhere: true, says: "sleep until it restarts: systemctl restart wasmproxy.service\n"},
+		"a package's elsewhere": {restart: "true", missing: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			program, calls := running(t, c.restart)
 			if c.replaced {
-				replace(t, program)
+				replace(t, program, c.script)
 			}
 			if c.elsewhere {
 				program = filepath.Join(t.TempDir(), "wasmproxy")
-				replace(t, program)
+				replace(t, program, "")
 			}
 			if c.missing {
 				program = filepath.Join(t.TempDir(), "wasmproxy")
@@ -80,7 +82,7 @@ func TestRenewByTheProcess(t *testing.T) {
 				t.Errorf("it says %q, want %q", got, c.says)
 			}
 			called, err := os.ReadFile(calls)
-			if err != nil || strings.Contains(string(called), restart) != c.replaced {
+			if err != nil || strings.Contains(string(called), restart) != (c.replaced && c.script == "") {
 				t.Errorf("systemctl was called with\n%s%v", called, err)
 			}
 		})
