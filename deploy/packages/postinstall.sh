@@ -22,7 +22,7 @@ TEXT
 elif [ -d "${DPKG_ROOT:-}/run/systemd/system" ] && systemctl --quiet is-active wasmproxy.service; then
 	# If the new program does not accept the settings or plugins, the one from before goes on.
 	if ! "${DPKG_ROOT:-}/usr/bin/wasmproxy" validate --config /etc/wasmproxy/wasmproxy.yaml >/dev/null; then
-		echo 'wasmproxy goes on with the program from before the upgrade. Correct what is said above, then: systemctl restart wasmproxy'
+		echo 'wasmproxy goes on with the program from before the upgrade until its process ends, as at a reboot: then the new one starts, or fails. Correct what is said above, then: systemctl restart wasmproxy'
 	elif ! systemctl restart wasmproxy.service; then
 		journalctl --unit wasmproxy.service --lines 5 --no-pager --output cat || true
 		echo 'wasmproxy does not start, and kubelet cannot start pods until it does. The lines of its log above say why. Correct that, or install the package from before. systemd starts it again and again.'

@@ -137,7 +137,7 @@ func TestPackageUpgradeSaysWhy(t *testing.T) {
 		want              []string
 	}{
 		"taken":          {"true", "true", []string{"wasmproxy serves with the new program.\n"}},
-		"not valid":      {"false", "true", []string{"wasmproxy goes on with the program from before the upgrade. Correct what is said above, then: systemctl restart wasmproxy\n"}},
+		"not valid":      {"false", "true", []string{"wasmproxy goes on with the program from before the upgrade until its process ends, as at a reboot: then the new one starts, or fails. Correct what is said above, then: systemctl restart wasmproxy\n"}},
 		"does not start": {"true", "exit 1", []string{"no cgroups\nwasmproxy does not start", "install the package from before"}},
 	} {
 		t.Run(name, func(t *testing.T) {
