@@ -180,9 +180,13 @@ func unseenBypass(on bool) error {
 func printBypass(cmd *cobra.Command, format string, now status.Bypass, silent error) error {
 	out := cmd.OutOrStdout()
 	if format == "json" {
-		return encode(out, now)
+		if err := encode(out, now); err != nil {
+			return err
+		}
+		out = cmd.ErrOrStderr()
+	} else {
+		fmt.Fprintln(out, bypassText(now, time.Now()))
 	}
-	fmt.Fprintln(out, bypassText(now, time.Now()))
 	switch {
 	case silent != nil:
 		const byFile = "No proxy answers, so only the file was looked at or changed (%s). A proxy that works sees it within a second, any other when it starts."

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -190,5 +191,22 @@ func TestBypassUnseen(t *testing.T) {
 	want := fmt.Sprintf(form, file)
 	if code != exitFailure || stderr.String() != want {
 		t.Errorf("exit code %d\n%s%s\nwant %s", code, stdout.String(), stderr.String(), want)
+	}
+}
+
+// That no proxy has seen the bypass is said whatever the format is, and JSON stays JSON.
+func TestBypassWithoutAProxy(t *testing.T) {
+	dir := t.TempDir()
+	args := []string{"bypass", "on", "--admin-socket", dir + "/admin.sock", "--bypass-file", dir + "/bypass"}
+	for format, of := range map[string]func(stdout, stderr string) bool{
+		"text": func(stdout, _ string) bool { return strings.Contains(stdout, "No proxy answers") },
+		"json": func(stdout, stderr string) bool {
+			return json.Valid([]byte(stdout)) && strings.Contains(stderr, "No proxy answers")
+		},
+	} {
+		var stdout, stderr bytes.Buffer
+		if code := run(t.Context(), newRoot(""), append(args, "-o", format), &stdout, &stderr); code != 0 || !of(stdout.String(), stderr.String()) {
+			t.Errorf("%s: exit code %d\n%s%s", format, code, stdout.String(), stderr.String())
+		}
 	}
 }
