@@ -173,7 +173,7 @@ func bytesOf(text string) int64 {
 	if number, giga := strings.CutSuffix(text, "Gi"); giga {
 		digits, unit = number, 1<<30
 	}
-	n, err := strconv.ParseUint(digits, 10, 16)
+	n, err := strconv.ParseUint(digits, 10, 32)
 	if err != nil || digits == text {
 		return 0
 	}

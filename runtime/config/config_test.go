@@ -79,6 +79,7 @@ func TestBadSettingsAreNamed(t *testing.T) {
 		{"mode", "", []string{"--cgroup-mode=3"}, [2]string{}, "cgroup-mode"},
 		{"an audit log at no absolute path", "", []string{"--audit-log=audit.json"}, [2]string{}, `audit-log: "audit.json" is neither journald nor an absolute path`},
 		{"an audit log of no size", "", []string{"--audit-log-size=100"}, [2]string{}, `audit-log-size: "100" is not a size such as 256Mi`},
+		{"an audit log that is too large", "", []string{"--audit-log-size=1048577Mi"}, [2]string{}, `audit-log-size: "1048577Mi" is more than 1048576Mi`},
 		{"no renamed audit log", "", []string{"--audit-log-count=0"}, [2]string{}, `audit-log-count: 0 is not between 1 and 1000`},
 		{"memory without a unit", "", []string{"--guest-memory=256"}, [2]string{}, `guest-memory: "256" is not a size such as 256Mi`},
 		{"no memory", "", []string{"--guest-memory=0Mi"}, [2]string{}, `guest-memory: "0Mi"`},
@@ -166,5 +167,13 @@ func TestConfigFileIsRegularAndSmall(t *testing.T) {
 		if _, err := load(t, "", "--config", path); err == nil || !strings.Contains(err.Error(), "config file "+path+": "+want) {
 			t.Errorf("--config %s: error %v does not say %q", path, err, want)
 		}
+	}
+}
+
+// The most that an error names is accepted, in the unit in which it names it.
+func TestTheMostIsAccepted(t *testing.T) {
+	c, err := load(t, "", "--audit-log-size=1048576Mi", "--guest-memory=67108864Mi")
+	if err != nil || c.AuditBytes() != 1<<40 || c.GuestBytes() != 1<<46 {
+		t.Errorf("%v: %d and %d bytes", err, c.AuditBytes(), c.GuestBytes())
 	}
 }
