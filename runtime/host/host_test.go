@@ -3,9 +3,11 @@ package host
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -369,5 +371,22 @@ func TestRootOfARunningHost(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		h.same(t, before)
+	}
+}
+
+// TestInstallWithAnyUmask: the proxy's group can read the settings, and nobody else the record.
+func TestInstallWithAnyUmask(t *testing.T) {
+	h, _ := newHost(t, nodes()["kubeadm 1.34, instance configuration"].files)
+	old := syscall.Umask(0o077)
+	defer syscall.Umask(old)
+	h.install(t)
+	for dir, want := range map[string]fs.FileMode{"/etc/wasmproxy": 0o755, "/etc/wasmproxy/plugins.d": 0o755, "/usr/local/bin": 0o755, recordDir: 0o700} {
+		info, err := os.Stat(h.Root.Under(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s: mode %v, want %v", dir, got, want)
+		}
 	}
 }

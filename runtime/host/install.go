@@ -124,7 +124,11 @@ func (p *installation) carryOut(ctx context.Context) error {
 		if dir == recordDir {
 			mode = 0o700
 		}
-		if err := os.MkdirAll(h.Root.Under(dir), mode); err != nil {
+		err := os.MkdirAll(h.Root.Under(dir), mode)
+		if err == nil {
+			err = os.Chmod(h.Root.Under(dir), mode) // root's umask may be 0077
+		}
+		if err != nil {
 			return fmt.Errorf("making directory %s: %w", dir, err)
 		}
 	}
