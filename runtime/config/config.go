@@ -137,7 +137,7 @@ func (c *Config) backendOfMode() error {
 			return wrong("backend", "%q is the socket of %s, and mode is docker: name Docker's, such as unix:///run/docker.sock", c.Backend, r.Title)
 		}
 	}
-	if c.ImageEndpoint != "" && filepath.Clean(Path(c.ImageEndpoint)) != filepath.Clean(Path(c.Backend)) {
+	if c.ImageEndpoint != "" && Socket(c.ImageEndpoint) != Socket(c.Backend) {
 		return wrong("image-endpoint", "%q: in mode docker there is no service of images of its own; leave it empty", c.ImageEndpoint)
 	}
 	return nil
@@ -183,20 +183,29 @@ func bytesOf(text string) int64 {
 // Path returns the file of an endpoint: what follows unix://.
 func Path(endpoint string) string { return strings.TrimPrefix(endpoint, "unix://") }
 
+// Socket is Path in one spelling. /var/run is a link to /run.
+func Socket(endpoint string) string {
+	path := filepath.Clean(Path(endpoint))
+	if rest, is := strings.CutPrefix(path, "/var/run/"); is {
+		return "/run/" + rest
+	}
+	return path
+}
+
 // distinct refuses a proxy that would call itself, and two listeners on one socket.
 func (c *Config) distinct() error {
-	if c.AdminSocket != "" && filepath.Clean(Path(c.AdminSocket)) == filepath.Clean(Path(c.Listen)) {
+	if c.AdminSocket != "" && Socket(c.AdminSocket) == Socket(c.Listen) {
 		return wrong("admin-socket", "%q is the socket of listen", c.AdminSocket)
 	}
 	for _, of := range [][2]string{{"listen", c.Listen}, {"admin-socket", c.AdminSocket}} {
 		key, value := of[0], of[1]
-		if c.StatusSocket != "" && value != "" && within(Path(value), filepath.Dir(Path(c.StatusSocket))) {
+		if c.StatusSocket != "" && value != "" && within(Socket(value), filepath.Dir(Socket(c.StatusSocket))) {
 			return wrong("status-socket", "%q: its directory must not hold the socket of %s, since pods may mount it", c.StatusSocket, key)
 		}
 	}
 	for _, of := range [][2]string{{"backend", c.Backend}, {"image-endpoint", c.ImageEndpoint}} {
 		key, value := of[0], of[1]
-		if value != "" && filepath.Clean(Path(value)) == filepath.Clean(Path(c.Listen)) {
+		if value != "" && Socket(value) == Socket(c.Listen) {
 			return wrong(key, "%q is the proxy's own socket", value)
 		}
 	}

@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/spf13/pflag"
 )
@@ -72,7 +71,7 @@ func LoadKoord(fs *pflag.FlagSet, file File) (*Config, error) {
 	if fs.Changed(koordSkipKey) || fs.Changed(koordSkipValue) {
 		c.SkipLabel = fs.Lookup(koordSkipKey).Value.String() + "=" + fs.Lookup(koordSkipValue).Value.String()
 	}
-	if filepath.Clean(Path(c.ImageEndpoint)) == filepath.Clean(Path(c.Backend)) {
+	if Socket(c.ImageEndpoint) == Socket(c.Backend) {
 		c.ImageEndpoint = "" // as the documents have it: the same socket twice
 	}
 	return c, c.Validate()

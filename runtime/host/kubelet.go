@@ -281,15 +281,11 @@ func (k *kubelet) others() (all []string) {
 	return all
 }
 
-// SameEndpoint reports whether two endpoints name one socket. /var/run is a link to /run.
+// SameEndpoint reports whether two endpoints name one socket.
 func SameEndpoint(a, b string) bool {
 	return plain(a) == plain(b)
 }
 
 func plain(endpoint string) string {
-	path := filepath.Clean(strings.TrimPrefix(config.Path(endpoint), "unix:"))
-	if rest, ok := strings.CutPrefix(path, "/var/run/"); ok {
-		return "/run/" + rest
-	}
-	return path
+	return config.Socket(strings.TrimPrefix(config.Path(endpoint), "unix:"))
 }
