@@ -205,7 +205,8 @@ func TestBypassWithoutAProxy(t *testing.T) {
 		},
 	} {
 		var stdout, stderr bytes.Buffer
-		if code := run(t.Context(), newRoot(""), append(args, "-o", format), &stdout, &stderr); code != 0 || !of(stdout.String(), stderr.String()) {
+		code := run(t.Context(), newRoot(""), append(args, "-o", format), &stdout, &stderr)
+		if code != 0 || !of(stdout.String(), stderr.String()) {
 			t.Errorf("%s: exit code %d\n%s%s", format, code, stdout.String(), stderr.String())
 		}
 	}
