@@ -73,6 +73,35 @@ func TestLiftedLimit(t *testing.T) {
 	}
 }
 
+// TestEndedContainersHaveNoCPUs has a pod with CPUs of its own, whose init container and earlier attempt have ended: what these
+// requested is shared. The kernel says so of the first, and its state stays running.
+func TestEndedContainersHaveNoCPUs(t *testing.T) {
+	p := sdktest.Native(t, `{"policy": "auto"}`, nil)
+	for second := range int64(3) {
+		changes, err := sdktest.Case{
+			Hook: abi.Tick, Grant: abi.AllCapabilities, Cgroup: "v2", Time: (second + 1) * 1e9, Node: sdktest.Fields{"cpus": 4},
+			Store: []sdktest.Pod{
+				{Fields: sdktest.Fields{"id": "own", "labels": map[string]string{qosLabel: "LSR"}}, Containers: []sdktest.Fields{
+					{"id": "init", "state": "running", "resources.cpu_shares": 2_048}, {"id": "before", "state": "exited", "resources.cpu_shares": 2_048},
+					{"id": "now", "state": "running", "resources.cpu_shares": 2_048},
+				}},
+				{Containers: []sdktest.Fields{{"id": "a", "resources.cpu_quota": 50_000}}},
+			},
+			CgroupFiles: map[string]map[string]string{
+				"node": {"cpu.stat": fmt.Sprint("usage_usec ", 1+second*100_000)}, "own": {"cpu.stat": "usage_usec 1"}, "now": {"cpu.stat": "usage_usec 1"},
+				"a": {"cpu.stat": fmt.Sprintf("usage_usec 1\nnr_periods %d\nnr_throttled %[1]d", second), "cpu.max": "50000 100000"},
+			},
+		}.Call(t, p)
+		want := ""
+		if second > 0 {
+			want = "60000"
+		}
+		if got := changes["container(a) cgroup file cpu.max"]; got != want || err != nil {
+			t.Errorf("second %d: the quota is %q, want %q; error %v", second, got, want, err)
+		}
+	}
+}
+
 // many is a node with so many containers in pods of two, all of which are throttled in each tick.
 func many(containers int) fixture.Case {
 	c := fixture.Case{

@@ -54,6 +54,11 @@ func nodePool(now int64) (pool, error) {
 func (r *pool) exclude(p wp.FoundPod, class string, now int64) {
 	if class != "BE" {
 		for _, c := range p.Containers() {
+			_, err := c.ReadCgroup("cpu.stat")
+			if wp.Handled(err, wp.ErrNotFound) { // it has ended, as init containers and earlier attempts do
+				continue
+			}
+			wp.Handled(err, wp.ErrUnsupported)
 			shares := c.Resources().CPUShares()
 			if wp.Handled(wp.ReadError(), wp.ErrUnsupported) {
 				continue
