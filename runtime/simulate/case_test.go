@@ -208,7 +208,7 @@ func TestCaseOnTheNode(t *testing.T) {
 	}
 }
 
-// TestEventHasItsFields has fields of the event that no call of the hook has: they are not
+// TestEventHasItsFields has fields of the event that no call of the hook has, and states that no call brings about: they are not
 // ignored.
 func TestEventHasItsFields(t *testing.T) {
 	for text, want := range map[string]string{
@@ -221,6 +221,11 @@ func TestEventHasItsFields(t *testing.T) {
 		`"PreExec", "event": {"method": "Exec", "tty": 1}`:    "",
 		`"PostExecSync", "event": {"exit_code": 3}`:           "",
 		`"PrePullImage", "event": {"image": "example.com/i"}`: "",
+
+		`"Tick", "store": [{"pod": {}, "containers": [{"state": "unknown"}]}]`: `container.state: "unknown" is none`,
+		`"PreExec", "siblings": [{"state": "Exited"}]`:                         `container.state: "Exited"`,
+		`"Tick", "store": [{"pod": {"state": "stopped"}}]`:                     `pod.state: "stopped"`,
+		`"PreExec", "pod": {"state": "notready"}`:                              "",
 	} {
 		cases, err := fixture.Parse("", []byte(`{"hook": `+text+`}`))
 		if err != nil {

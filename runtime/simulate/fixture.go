@@ -1,9 +1,11 @@
 package simulate
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -21,6 +23,14 @@ func FromFixture(c fixture.Case, cgroupVersion int) (_ *Event, err error) {
 	}
 	about := c.Event
 	c = c.Complete()
+	pods, containers := []fixture.Fields{c.Pod}, append([]fixture.Fields{c.Container}, c.Siblings...)
+	for _, p := range c.Store {
+		pods, containers = append(pods, p.Fields), append(containers, p.Containers...)
+	}
+	err = errors.Join(hasStates(abi.Pod, pods, "ready", "notready"), hasStates(abi.Container, containers, "created", "running", "exited"))
+	if err != nil {
+		return nil, err
+	}
 	own := newPodFixture(fixture.Pod{Fields: c.Pod, Containers: c.Siblings})
 	var a *containerFixture
 	if c.Container != nil {
@@ -71,6 +81,16 @@ func FromFixture(c fixture.Case, cgroupVersion int) (_ *Event, err error) {
 		e.Previous, err = FromFixture(*c.Previous, cgroupVersion)
 	}
 	return e, err
+}
+
+// hasStates returns an error for a state that no call brings about.
+func hasStates(kind abi.Object, objects []fixture.Fields, states ...string) error {
+	for _, fields := range objects {
+		if state, _ := fields["state"].(string); state != "" && !slices.Contains(states, state) {
+			return fmt.Errorf("%v.state: %q is none that a call brings about; these are %s", kind, state, strings.Join(states, ", "))
+		}
+	}
+	return nil
 }
 
 func newPodFixture(of fixture.Pod) *podFixture {
