@@ -38,7 +38,7 @@ The event is as in plugin run. Allocations are the proxy's, not the guest's.
 one more call. plugin build --debug gives functions their names.`,
 		Example: `  wasmproxy plugin bench x.wasm --hook PreCreateContainer --event pod.yaml > old.txt
   benchstat old.txt new.txt
-  wasmproxy plugin bench x.wasm --event calls.json --profile fuel.pprof
+  wasmproxy plugin bench x.wasm --event testdata/x.json --profile fuel.pprof
   go tool pprof -top fuel.pprof`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
