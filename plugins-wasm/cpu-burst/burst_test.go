@@ -102,6 +102,27 @@ func TestEndedContainersHaveNoCPUs(t *testing.T) {
 	}
 }
 
+// TestOldContainersKeepTheirQuota has a container of which the runtime reports no resources. What the plugin reads is the kernel's
+// quota, which was raised before the proxy was restarted.
+func TestOldContainersKeepTheirQuota(t *testing.T) {
+	p := sdktest.Native(t, `{"policy": "auto"}`, nil)
+	for second := range int64(3) {
+		changes, err := sdktest.Case{
+			Hook: abi.Tick, Grant: abi.AllCapabilities, Cgroup: "v1", Time: (second + 1) * 1e9,
+			Store: []sdktest.Pod{{Containers: []sdktest.Fields{
+				{"id": "a", "resources.cpu_quota": 150_000, "resources.cpu_period": 100_000, "resources.oom_score_adj": abi.Unsupported},
+			}}},
+			CgroupFiles: map[string]map[string]string{
+				"node": {"cpu.stat": fmt.Sprint("usage_usec ", 1+second)},
+				"a":    {"cpu.stat": fmt.Sprintf("usage_usec 1\nnr_periods %d\nnr_throttled %[1]d", second), "cpu.max": "150000 100000"},
+			},
+		}.Call(t, p)
+		if len(changes) > 0 || err != nil {
+			t.Errorf("second %d: %v, want no change; error %v", second, changes, err)
+		}
+	}
+}
+
 // many is a node with so many containers in pods of two, all of which are throttled in each tick.
 func many(containers int) fixture.Case {
 	c := fixture.Case{

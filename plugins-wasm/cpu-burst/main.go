@@ -78,6 +78,9 @@ func containersOf(p wp.FoundPod) (all []container) {
 	s, of := strategyOf(p.Pod), &pod{FoundPod: p}
 	of.was, of.is = note(p.ID())
 	for _, c := range p.Containers() {
+		if !c.Resources().Reported() { // they are the kernel's, and its quota may be raised already
+			continue
+		}
 		is := container{FoundContainer: c, pod: of, strategy: s, limit: max(c.Resources().CPUQuota(), 0), period: c.Resources().CPUPeriod()}
 		if is.period <= 0 {
 			is.period = 100_000 // the kernel's default
@@ -86,7 +89,6 @@ func containersOf(p wp.FoundPod) (all []container) {
 			all = append(all, is)
 		}
 	}
-	wp.Handled(wp.ReadError(), wp.ErrUnsupported) // the runtime does not tell of an old container: it has no limit that is known
 	return all
 }
 
