@@ -123,6 +123,22 @@ func TestOldContainersKeepTheirQuota(t *testing.T) {
 	}
 }
 
+// TestWarningsAreBounded has pods with a wrong annotation come and go: what the plugin keeps of them, and looks through in each
+// tick, does not grow with the node's age.
+func TestWarningsAreBounded(t *testing.T) {
+	p := sdktest.Native(t, `{"policy": "auto"}`, nil)
+	for pod := range 2 * maxSaid {
+		_, err := sdktest.Case{
+			Hook: abi.Tick, Grant: abi.AllCapabilities, Cgroup: "v2", Time: int64(pod+1) * 1e9,
+			Store:       []sdktest.Pod{{Fields: sdktest.Fields{"name": fmt.Sprint("job-", pod), "annotations": map[string]string{burstKey: "on"}}}},
+			CgroupFiles: map[string]map[string]string{"node": {"cpu.stat": "usage_usec 1"}},
+		}.Call(t, p)
+		if err != nil || len(said) > maxSaid {
+			t.Fatalf("after %d pods %d warnings are kept; error %v", pod+1, len(said), err)
+		}
+	}
+}
+
 // many is a node with so many containers in pods of two, all of which are throttled in each tick.
 func many(containers int) fixture.Case {
 	c := fixture.Case{

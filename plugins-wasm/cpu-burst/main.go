@@ -192,16 +192,21 @@ func set(file, value string, to func(file, value string) error) error {
 	return err
 }
 
-// said are the files of which the log has a warning already.
+// said are the warnings that the log has already. A pod has one of its own, and a node has many in some weeks.
 var said []string
 
-// once logs a warning about a file, unless it has the same one already.
+const maxSaid = 1_000
+
+// once logs a warning about a file, unless the log has it already.
 func once(file, warning string) {
 	text := file + " " + warning
 	for _, s := range said {
 		if s == text {
 			return
 		}
+	}
+	if len(said) == maxSaid { // of pods that have gone, most of them
+		said = nil
 	}
 	said = append(said, text)
 	wp.Log(wp.LevelWarn, text)
