@@ -319,3 +319,40 @@ func TestResourcesThatAreNotReported(t *testing.T) {
 		t.Errorf("the log has %q", log.String())
 	}
 }
+
+// TestPassedOver has a container end between two ticks of a round, so that the list of containers is shorter and the round passes
+// over one whose memory.high is raised. It is lowered again nevertheless.
+func TestPassedOver(t *testing.T) {
+	p := sdktest.Native(t, `{"pressure": {}}`, nil)
+	complete = true // all that are raised are known
+	var all []sdktest.Fields
+	for i := range portion + 8 {
+		all = append(all, sdktest.Fields{"id": fmt.Sprintf("%04d", i), "resources.oom_score_adj": 999, "resources.memory_limit_in_bytes": 40_960_000})
+	}
+	raised := all[portion]["id"].(string)
+	tick := func(of []sdktest.Fields, avg, high string) string {
+		files := map[string]map[string]string{}
+		for _, c := range of {
+			files[c["id"].(string)] = map[string]string{"memory.pressure": "some avg10=0.00 ", "memory.high": "36864000", "memory.current": "1000000"}
+		}
+		files[raised]["memory.pressure"], files[raised]["memory.high"] = "some avg10="+avg+" ", high
+		changes, err := sdktest.Case{
+			Hook: abi.Tick, Cgroup: "v2", Grant: abi.AllCapabilities, CgroupFiles: files,
+			Store: []sdktest.Pod{{Fields: sdktest.Fields{"qos": "Burstable"}, Containers: of}},
+		}.Call(t, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return changes["container("+raised+") cgroup file memory.high"]
+	}
+	tick(all, "25.00", "36864000")
+	high := tick(all, "25.00", "36864000")
+	if high == "" {
+		t.Fatal("memory.high is not raised")
+	}
+	tick(all, "0.00", high)
+	tick(all[1:], "0.00", high) // the list begins with the second one
+	if got := tick(all[1:], "0.00", high); got != "36864000" {
+		t.Errorf("after it was raised to %s, memory.high is set to %q", high, got)
+	}
+}

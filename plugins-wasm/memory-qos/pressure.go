@@ -60,6 +60,13 @@ func tick(*wp.Tick) error {
 		return err
 	}
 	if first = last; last == len(all) {
+		for i, id := range known.ids { // some that a round passes over, since others before them have gone
+			if f := known.flags[i]; f&raised != 0 && next.get(id) == 0 {
+				if _, ok := wp.FindContainer(id); ok {
+					next.add(id, f)
+				}
+			}
+		}
 		complete = complete || !late
 		known, next, first, late = next, table{}, 0, false
 	}
