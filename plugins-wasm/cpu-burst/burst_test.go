@@ -102,6 +102,41 @@ func TestEndedContainersHaveNoCPUs(t *testing.T) {
 	}
 }
 
+// TestFormerSandbox has the sandbox of a pod take the place of a former one, which has the same cgroup. What the former one had is
+// not set to zero there, and what an LSR pod uses counts once: the CPUs that all share are not idle.
+func TestFormerSandbox(t *testing.T) {
+	p := sdktest.Native(t, `{"policy": "auto"}`, nil)
+	pod := func(id, state, container, class string) sdktest.Pod {
+		return sdktest.Pod{Fields: sdktest.Fields{"id": id, "state": state, "labels": map[string]string{qosLabel: class}}, Containers: []sdktest.Fields{
+			{"id": container, "resources.cpu_quota": 50_000, "resources.cpu_shares": 2_048},
+		}}
+	}
+	for second := range int64(3) {
+		stat := fmt.Sprintf("usage_usec %d\nnr_periods %[2]d\nnr_throttled %[2]d", 1+second*2_000_000, second)
+		c := sdktest.Case{
+			Hook: abi.Tick, Grant: abi.AllCapabilities, Cgroup: "v2", Time: (second + 1) * 1e9, Node: sdktest.Fields{"cpus": 4},
+			CgroupFiles: map[string]map[string]string{
+				"node": {"cpu.stat": fmt.Sprint("usage_usec ", 1+second*3_500_000)}, "old-own": {"cpu.stat": stat}, "own": {"cpu.stat": stat}, "o": {"cpu.stat": stat},
+			},
+			Store: []sdktest.Pod{pod("old-own", "notready", "x", "LSR"), pod("own", "ready", "o", "LSR"), pod("old", "ready", "a", "LS")},
+		}
+		ended, running := "a", "b"
+		if second == 0 {
+			ended, running = "b", "a"
+		} else {
+			c.Store = append(c.Store[:2], pod("old", "notready", ended, "LS"), pod("new", "ready", running, "LS"))
+		}
+		c.CgroupFiles[running] = map[string]string{"cpu.stat": stat, "cpu.max": "50000 100000"}
+		changes, err := c.Call(t, p)
+		if _, zero := changes["pod(old) cgroup file cpu.max.burst"]; zero && second > 0 || err != nil {
+			t.Errorf("second %d: the former sandbox has %v; error %v", second, changes, err)
+		}
+		if quota, raised := changes["container(b) cgroup file cpu.max"]; raised {
+			t.Errorf("second %d: the quota is raised to %s", second, quota)
+		}
+	}
+}
+
 // TestOldContainersKeepTheirQuota has a container of which the runtime reports no resources. What the plugin reads is the kernel's
 // quota, which was raised before the proxy was restarted.
 func TestOldContainersKeepTheirQuota(t *testing.T) {

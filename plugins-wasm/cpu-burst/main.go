@@ -63,6 +63,9 @@ func look(now int64) (all []container, shared state, err error) {
 		return nil, unknown, err
 	}
 	for _, p := range wp.Pods("") {
+		if p.State() == "notready" { // it has ended, or its cgroup is that of the sandbox which has taken its place
+			continue
+		}
 		class, _ := p.Label(qosLabel)
 		if class == "LSE" || class == "LSR" || class == "BE" {
 			room.exclude(p, class, now)
