@@ -145,6 +145,9 @@ func (p *Replay) Play(ctx context.Context, c *recording.Call) (Played, error) {
 	}
 
 	before, after := was.rows(), p.now.is.rows()
+	if was.failed && !p.now.is.failed {
+		before[outcomeRow] += ": " + plugin.Printable(c.Error, maxPlayedError)
+	}
 	redactor := plugin.NewRedactor(p.now.own...)
 	for target, value := range maps.Clone(after) { // the recording hides what the plugin had given to a variable
 		if _, hidden := before[redactor.Text(target)]; hidden {

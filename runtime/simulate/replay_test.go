@@ -434,6 +434,19 @@ func TestReplayTakesAnyRecording(t *testing.T) {
 	}
 }
 
+// Where the recorded plugin had failed, such as by a limit of its Tick, and the other one does not, the difference says why it had.
+func TestReplaySaysWhyItHadFailed(t *testing.T) {
+	rec, err := recording.Read(strings.NewReader(`{"recording":1,"plugin":"10-x","node":{}}` + "\n" +
+		`{"hook":"PreRunPodSandbox","time":1,"asked":[{"get":["pod","namespace"],"is":"a"}],"error":"it has used 20 units of fuel"}` + "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := newRecordings(t).replay(t, rec, module(t, "default-annotations"), nil)[0]
+	if got.Outcome != Different || len(got.Changes) != 1 || *got.Changes[0].Was != "failed: it has used 20 units of fuel" {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // A plugin that reads everything, the environment included, has no secret in its recording. What was hidden is unknown when
 // it is asked again; without the capability the recording answers everything.
 func TestSecretsAreNotRecorded(t *testing.T) {
