@@ -847,7 +847,7 @@ static inline int wp__unit(wp_text suffix, int64_t *tens, int64_t *twos) {
 		}
 	}
 	if ((c | 0x20) != 'e') return 0;
-	suffix = wp__part(suffix, 1 + (suffix.len > 2 && suffix.ptr[1] == '+'), suffix.len);
+	suffix = wp__part(suffix, 1 + (wp__byte(suffix, 1) == '+' && wp__digit(wp__byte(suffix, 2))), suffix.len);
 	if (!wp_parse_int(suffix, tens)) return 0;
 	if (*tens > 100) *tens = 100; /* beyond, every number is 1 or the most */
 	if (*tens < -100) *tens = -100;
