@@ -222,6 +222,11 @@ func (p *slot) fail(ctx context.Context, v *version, err error) {
 		v.static, p.owner.changed = loadErr.Manifest, true
 	}
 	p.owner.changed = p.owner.changed || refused != p.refuses()
+	if v == p.last && p.active != nil { // which has failed its probation, and does not stay until this one can be loaded
+		p.active.retire()
+		p.active, p.owner.changed = nil, true
+		p.describe(ctx, p.description) // it may be wanted once more
+	}
 	if v == p.awaited() {
 		p.refusal.Set(err)
 	}

@@ -2,6 +2,7 @@ package slots
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -70,5 +71,36 @@ func TestDisabledOnProbation(t *testing.T) {
 	have(probation.Counts{Calls: 20, Rejections: 2})
 	if p := judge(); p.Failure == nil || !strings.Contains(p.Failure.Error, "it refused 2 of its 20 calls") {
 		t.Errorf("after 2 of 20 calls were refused it is %+v", p.Failure)
+	}
+}
+
+// TestNoVersionBeforeThatLoads: a version that failed its probation does not stay while the one before cannot be loaded, and is
+// loaded again if somebody says so meanwhile.
+func TestNoVersionBeforeThatLoads(t *testing.T) {
+	for _, retried := range []bool{false, true} {
+		s := followedBy(t, wasm.Options{Interpret: true})
+		var counts probation.Counts // of the owner's goroutine
+		s.slots.counts = func(string) probation.Counts { return counts }
+		s.onTrial("noop", probation.Terms{})
+		s.file("10-a.json", `{"config": 1}`)
+		generation := s.onTrial("noop", probation.Terms{For: time.Hour})
+		s.slots.post(func(ctx context.Context) {
+			p, d := s.slots.all["10-a"], s.slots.all["10-a"].description
+			counts.Openings++
+			p.judge(ctx, generation)
+			if retried {
+				s.slots.trials.Retry(ctx, "10-a")
+				p.describe(ctx, d)
+			}
+			p.fail(ctx, p.last, errors.New("a test"))
+		})
+		s.slots.settle()
+		all, err := s.slots.Plugins(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is := all.Plugins[0]; (is.Active != nil) != retried || (is.Failure == nil) != retried {
+			t.Errorf("retried %v: it is active as %+v, with %+v", retried, is.Active, is.Failure)
+		}
 	}
 }
