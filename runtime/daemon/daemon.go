@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -115,6 +116,7 @@ type daemon struct {
 	conns      []*grpc.ClientConn
 	reconciler *reconcile.Reconciler
 	settings   *settings.Source // nil: they are from no file
+	unkept     atomic.Bool      // the settings could not be saved as the last good ones
 	passed     *service.Sockets // by systemd
 	engine     *wasm.Engine
 	server     server

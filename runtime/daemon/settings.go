@@ -27,15 +27,15 @@ func (d *daemon) keepSettings(ctx context.Context) {
 	if d.settings == nil {
 		return
 	}
-	reported, wait := false, goodPoll
+	wait := goodPoll
 	for {
 		if _, err := d.reconciler.Backend.Version(ctx); err == nil {
 			if err = d.settings.Keep(); err == nil {
+				d.unkept.Store(false)
 				return
 			}
-			if wait = saveAgain; !reported {
+			if wait = saveAgain; !d.unkept.Swap(true) {
 				d.observer.Observe(ctx, &observe.SettingsNotSaved{Err: err})
-				reported = true
 			}
 		}
 		select {

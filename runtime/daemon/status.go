@@ -49,7 +49,8 @@ func (d *daemon) snapshot(ctx context.Context) (*status.Status, error) {
 		},
 		Cgroup: status.Cgroup{Root: d.config.CgroupRoot, Version: d.reconciler.Cgroups.Version(), Driver: node.CgroupDriver},
 		Values: status.Values{
-			StateDir: d.config.StateDir, NotHeld: d.reconciler.Ledger.NotHeld(), Saved: d.reconciler.Ledger.Saved() && d.slots.Saved(),
+			StateDir: d.config.StateDir, NotHeld: d.reconciler.Ledger.NotHeld(),
+			Saved: d.reconciler.Ledger.Saved() && d.slots.Saved() && !d.unkept.Load(),
 		},
 	}
 	if settings.Err != nil {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
@@ -135,8 +137,10 @@ func TestChange(t *testing.T) {
 	n, d := newNode(t), one("1")
 	all := n.start(t)
 	found(t, all, d)
-	change := func(length time.Duration, most *int) bool {
-		return all.Change(d.ID, d.Generation(), probation.Terms{For: length, MaxRefused: most})
+	change := func(length time.Duration, most *int) (changed bool) {
+		was := all.Get(d.ID, d.Generation())
+		all.Change(d.ID, d.Generation(), probation.Terms{For: length, MaxRefused: most})
+		return !reflect.DeepEqual(was, all.Get(d.ID, d.Generation()))
 	}
 	if !change(2*hour, nil) || !all.Get(d.ID, d.Generation()).Ends.IsZero() {
 		t.Error("a probation that has not begun has an end, or keeps its length")
@@ -151,7 +155,7 @@ func TestChange(t *testing.T) {
 	if !change(2*hour, &five) || !refuses() || change(2*hour, &five) {
 		t.Error("a new share is not taken, or is always new")
 	}
-	if all.Change(d.ID, "another", probation.Terms{For: hour}) {
+	if all.Change(d.ID, "another", probation.Terms{For: hour}); change(2*hour, &five) {
 		t.Error("another generation has a trial")
 	}
 	if !change(2*hour, nil) || refuses() {
@@ -328,4 +332,33 @@ func TestRestartThatKnowsNoTrials(t *testing.T) {
 			t.Errorf("%s: a version that came after the restart is not on probation: %+v", name, later)
 		}
 	}
+}
+
+// TestSavedAgain: trials that cannot be saved count as not saved, and are saved once they can be, without another change.
+func TestSavedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, d := newNode(t), one("1")
+		if err := os.Remove(n.dir); err != nil {
+			t.Fatal(err)
+		}
+		all := n.start(t)
+		if err := os.WriteFile(n.dir, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go all.Run(ctx)
+		found(t, all, d)
+		synctest.Wait()
+		if all.Saved() {
+			t.Error("they are saved in a directory that is none")
+		}
+		if err := os.Remove(n.dir); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if !all.Saved() || n.start(t).Get(d.ID, d.Generation()) == nil {
+			t.Error("they are not saved when they can be")
+		}
+		cancel()
+	})
 }

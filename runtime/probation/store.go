@@ -16,7 +16,11 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/regular"
+	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
 )
+
+// saveAgain is how long after a failed save the next one is tried, without another change.
+const saveAgain = 10 * time.Second
 
 const (
 	fileName      = "probation.json" // in the data directory
@@ -25,10 +29,11 @@ const (
 )
 
 // Trials are those of the node's plugins, in a file of the data directory. They are safe for concurrent use. Changes are saved
-// by Save alone, but for those that say so: who calls the others does not wait for a disk.
+// in the background, but for those that say so: who calls the others does not wait for a disk.
 type Trials struct {
 	observer observe.Observer
 	dir      string // "": nothing is saved
+	changed  workqueue.Trigger
 
 	saving  sync.Mutex // held while the file is written
 	mu      sync.Mutex
@@ -53,7 +58,10 @@ type file struct {
 
 // New returns no trials, which are saved in a directory; "": nowhere.
 func New(dir string, observer observe.Observer) *Trials {
-	return &Trials{observer: observer, dir: dir, all: map[string]*Trial{}, running: map[string]run{}, failed: map[string]Counts{}}
+	return &Trials{
+		observer: observer, dir: dir, changed: workqueue.NewTrigger(),
+		all: map[string]*Trial{}, running: map[string]run{}, failed: map[string]Counts{},
+	}
 }
 
 // Begin reads the trials, before they are used, and counts the start of this process in those that are open: a version that ends
@@ -91,7 +99,7 @@ func (t *Trials) Begin(ctx context.Context) {
 			t.Fail(ctx, id, one.Generation, fmt.Sprintf("the proxy was started %d times without an orderly stop", one.Starts))
 		}
 	}
-	t.Save(ctx)
+	t.saveNow(ctx)
 }
 
 // Remove removes what Trials have saved in a directory, which may hold other things.
@@ -132,7 +140,7 @@ func (t *Trials) Found(ctx context.Context, list registry.List, terms func(regis
 	}
 	t.mu.Unlock()
 	if changed {
-		t.Save(ctx)
+		t.saveNow(ctx)
 	}
 }
 
@@ -158,21 +166,23 @@ func (t *Trials) Activate(id, generation string, now Counts) {
 		}
 		if one.Ends.IsZero() {
 			one.Ends, one.Before, one.from = time.Now().Add(one.For), now.less(t.failed[id]), now
+			t.changed.Notify()
 		}
 	})
 }
 
-// Change gives the version's probation other terms, if it is not over, and reports whether they are new. The length counts from when
-// the probation began.
-func (t *Trials) Change(id, generation string, to Terms) (changed bool) {
+// Change gives the version's probation other terms, if it is not over. The length counts from when the probation began.
+func (t *Trials) Change(id, generation string, to Terms) {
 	t.change(id, generation, func(one *Trial) {
-		changed = !reflect.DeepEqual(one.Terms, to)
+		if reflect.DeepEqual(one.Terms, to) {
+			return
+		}
 		if !one.Ends.IsZero() {
 			one.Ends = one.Ends.Add(to.For - one.For)
 		}
 		one.Terms = to
+		t.changed.Notify()
 	})
-	return changed
 }
 
 // Settle notes that a version is active that is not on probation. What was counted of one that was on probation and did not pass
@@ -208,17 +218,19 @@ func (t *Trials) Removed(id string) {
 	}
 }
 
-// Pass notes that the version has passed, and reports whether it was on probation.
-func (t *Trials) Pass(id, generation string) bool {
-	return t.change(id, generation, func(one *Trial) {
+// Pass notes that the version has passed, if it is on probation.
+func (t *Trials) Pass(id, generation string) {
+	t.change(id, generation, func(one *Trial) {
 		one.Passed = true
 		delete(t.running, id)
+		t.changed.Notify()
 	})
 }
 
 // Fail notes that the version has failed, and tells of it.
 func (t *Trials) Fail(ctx context.Context, id, generation, reason string) {
 	if t.change(id, generation, func(one *Trial) { one.Failure = &Failure{Reason: reason, At: time.Now()} }) {
+		t.changed.Notify()
 		t.observer.Observe(ctx, &observe.ProbationFailed{Plugin: id, Reason: reason})
 	}
 }
@@ -249,7 +261,7 @@ func (t *Trials) Retry(ctx context.Context, id string) bool {
 	}
 	t.mu.Unlock()
 	if failed {
-		t.Save(ctx)
+		t.saveNow(ctx)
 	}
 	return failed
 }
@@ -267,10 +279,40 @@ func (t *Trials) Close(ctx context.Context) {
 	}
 }
 
-// Save writes the file. A failure is an event; there is one until the file could be written.
-func (t *Trials) Save(ctx context.Context) {
+// Run saves changes until ctx is done, and tries again what failed.
+func (t *Trials) Run(ctx context.Context) {
+	var again <-chan time.Time
+	for {
+		select {
+		case <-t.changed:
+		case <-again:
+		case <-ctx.Done():
+			return
+		}
+		if again = nil; !t.Save(ctx) {
+			again = time.After(saveAgain)
+		}
+	}
+}
+
+// saveNow saves. If that fails, Run tries again.
+func (t *Trials) saveNow(ctx context.Context) {
+	if !t.Save(ctx) {
+		t.changed.Notify()
+	}
+}
+
+// Saved reports whether the last write succeeded.
+func (t *Trials) Saved() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.failing
+}
+
+// Save writes the file, and reports whether it could. A failure is an event; there is one until it could.
+func (t *Trials) Save(ctx context.Context) bool {
 	if t.dir == "" {
-		return
+		return true
 	}
 	t.saving.Lock()
 	defer t.saving.Unlock()
@@ -289,4 +331,5 @@ func (t *Trials) Save(ctx context.Context) {
 		t.observer.Observe(ctx, &observe.ProbationNotSaved{Err: err})
 	}
 	t.failing = err != nil
+	return !t.failing
 }

@@ -93,7 +93,8 @@ func (s *Slots) Run(ctx context.Context) {
 			s.post(func(ctx context.Context) { s.update(ctx, list) })
 		})
 	})
-	for _, run := range []func(context.Context){s.run, s.Bypass.watch, s.generations.syncMissed, s.durable.Run, s.lastGood.Run} {
+	all := []func(context.Context){s.run, s.Bypass.watch, s.generations.syncMissed, s.durable.Run, s.lastGood.Run, s.trials.Run}
+	for _, run := range all {
 		tasks.Go(func() { run(ctx) })
 	}
 	tasks.Wait()
@@ -109,7 +110,7 @@ func (s *Slots) Route(method string) cri.Interceptor { return s.generations.Rout
 func (s *Slots) Unread() []error { return s.files.Load().Unread }
 
 // Saved reports whether the last write of each file of a plugin's state succeeded.
-func (s *Slots) Saved() bool { return s.durable.Saved() && s.lastGood.Saved() }
+func (s *Slots) Saved() bool { return s.durable.Saved() && s.lastGood.Saved() && s.trials.Saved() }
 
 // Answer returns nil once the owner of the slots has answered, which waits for nothing; else why ctx is done.
 func (s *Slots) Answer(ctx context.Context) error {

@@ -135,9 +135,7 @@ func (p *slot) remember(ctx context.Context) {
 	s, d := p.owner, p.active.description
 	if p.good != nil && p.good.Description.Same(d) {
 		s.trials.Settle(p.id, s.counts)
-		if s.trials.Pass(p.id, d.Generation()) { // a delivery has brought it again, and there is none to go back to
-			s.jobs.Go(func() { s.trials.Save(ctx) })
-		}
+		s.trials.Pass(p.id, d.Generation()) // a delivery has brought it again, and there is none to go back to
 		return
 	}
 	generation := d.Generation()
@@ -147,7 +145,6 @@ func (p *slot) remember(ctx context.Context) {
 		}
 		s.trials.Activate(p.id, generation, s.counts(p.id))
 		if t.Ends.IsZero() {
-			s.jobs.Go(func() { s.trials.Save(ctx) })
 			s.observer.Observe(ctx, &observe.ProbationBegun{Plugin: p.id, Ends: s.trials.Get(p.id, generation).Ends})
 		}
 		p.judging = generation

@@ -57,9 +57,8 @@ func (p *slot) judge(ctx context.Context, generation string) {
 	}
 	there := p.active != nil && p.active.description.Generation() == generation
 	if there { // a delivery may change the terms during the probation
-		now := terms(p.active.description, s.config.PluginDir)
-		if now.For > 0 && s.trials.Change(p.id, generation, now) {
-			s.jobs.Go(func() { s.trials.Save(ctx) })
+		if now := terms(p.active.description, s.config.PluginDir); now.For > 0 {
+			s.trials.Change(p.id, generation, now)
 		}
 	}
 	t := s.trials.Get(p.id, generation)
@@ -97,7 +96,6 @@ func (p *slot) judge(ctx context.Context, generation string) {
 		p.remember(ctx)
 	}
 	p.judging = ""
-	s.jobs.Go(func() { s.trials.Save(ctx) })
 }
 
 // Retry has the version of a plugin loaded once more that failed its probation. The error says that there is none.

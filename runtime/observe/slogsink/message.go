@@ -118,7 +118,7 @@ var Messages = []Message{
 	{(*observe.ProbationIgnored)(nil), slog.LevelWarn, "probations of plugins ignored",
 		"`probation.json` in `data-dir` is damaged, belongs to another user, can be changed by others, or is of a later version. Versions that were on probation count as passed, and one that failed is loaded again.", "Look whether plugins do what they are to do. Correct the directory's owner and mode."},
 	{(*observe.ProbationNotSaved)(nil), slog.LevelWarn, "probations of plugins not saved",
-		"`probation.json` in `data-dir` cannot be replaced. After a restart, a version that failed its probation is loaded again, and crashes are not counted.", "Check the directory's file system."},
+		"`probation.json` in `data-dir` cannot be replaced. After a restart, a version that failed its probation is loaded again, and crashes are not counted. It is tried again every 10 seconds.", "Check the directory's file system."},
 	{(*observe.LastGoodNotSaved)(nil), slog.LevelWarn, "last good version of a plugin not saved",
 		"A file in `data-dir` cannot be replaced. If the plugin's files turn bad, a restart of the proxy loads an earlier version, or none. It is tried again after 10 seconds.", "Check the directory's file system."},
 	{(*observe.SettingsNotSaved)(nil), slog.LevelWarn, "last good settings not saved",
