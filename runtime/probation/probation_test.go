@@ -2,6 +2,7 @@ package probation_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -31,7 +32,7 @@ func newNode(t *testing.T) *node {
 
 func (n *node) start(t *testing.T) *probation.Trials {
 	all := probation.New(n.dir, &n.events)
-	all.Begin(t.Context())
+	all.Begin(t.Context(), []registry.Description{one("1")})
 	return all
 }
 
@@ -244,6 +245,27 @@ func TestThirdStart(t *testing.T) {
 	}
 }
 
+// TestStartsWithoutTheVersion: a version that the proxy does not load, or cannot load, has not ended it.
+func TestStartsWithoutTheVersion(t *testing.T) {
+	off, bad := one("1"), one("1")
+	off.Disabled, bad.Problem = true, errors.New("a test")
+	for name, loads := range map[string][]registry.Description{"disabled": {off}, "bad": {bad}, "another": {one("2")}, "bypassed": nil, "not loaded": {one("1")}} {
+		n, d := newNode(t), one("1")
+		found(t, n.start(t), d)
+		for range 5 {
+			all := probation.New(n.dir, &n.events)
+			all.Begin(t.Context(), loads)
+			if one := all.Get(d.ID, d.Generation()); one == nil || !one.Open() {
+				t.Fatalf("%s: %+v", name, one)
+			}
+			if name == "not loaded" {
+				all.NotLoaded(d.ID, d.Generation())
+				all.Save(t.Context())
+			}
+		}
+	}
+}
+
 // TestOrderlyStops: restarts alone fail no version.
 func TestOrderlyStops(t *testing.T) {
 	n, d := newNode(t), one("1")
@@ -321,7 +343,7 @@ func TestRestartThatKnowsNoTrials(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, all := range map[string]*probation.Trials{"no directory": probation.New("", &n.events), "damaged": probation.New(n.dir, &n.events)} {
-		all.Begin(t.Context())
+		all.Begin(t.Context(), nil)
 		found(t, all, d)
 		found(t, all, d)
 		if is := all.Get(d.ID, d.Generation()); is.Open() {

@@ -64,10 +64,10 @@ func New(dir string, observer observe.Observer) *Trials {
 	}
 }
 
-// Begin reads the trials, before they are used, and counts the start of this process in those that are open: a version that ends
-// the proxy each time fails here, before it is loaded. That is saved. A file that cannot be read is an event, and there are no
-// trials then.
-func (t *Trials) Begin(ctx context.Context) {
+// Begin reads the trials, before they are used, and counts the start of this process in those that are open of what is to be
+// loaded: a version that ends the proxy each time fails here, before it is loaded. That is saved. A file that cannot be read is
+// an event, and there are no trials then.
+func (t *Trials) Begin(ctx context.Context, loads []registry.Description) {
 	if t.unknown = t.dir == ""; t.unknown {
 		return
 	}
@@ -84,6 +84,12 @@ func (t *Trials) Begin(ctx context.Context) {
 		t.observer.Observe(ctx, &observe.ProbationIgnored{Err: fmt.Errorf("%s: %w", path, err)})
 		return
 	}
+	starts := map[string]string{} // by ids: generations
+	for _, d := range loads {
+		if d.Problem == nil && !d.Disabled {
+			starts[d.ID] = d.Generation()
+		}
+	}
 	for id, one := range saved.Trials {
 		if one == nil {
 			continue
@@ -94,7 +100,9 @@ func (t *Trials) Begin(ctx context.Context) {
 		if latest := time.Now().Add(one.For); one.Ends.After(latest) { // the clock was set back since
 			one.Ends = latest
 		}
-		one.Starts++
+		if starts[id] == one.Generation {
+			one.Starts++
+		}
 		if one.Starts > maxStarts {
 			t.Fail(ctx, id, one.Generation, fmt.Sprintf("the proxy was started %d times without an orderly stop", one.Starts))
 		}
@@ -181,6 +189,14 @@ func (t *Trials) Change(id, generation string, to Terms) {
 			one.Ends = one.Ends.Add(to.For - one.For)
 		}
 		one.Terms = to
+		t.changed.Notify()
+	})
+}
+
+// NotLoaded notes that the version cannot be loaded: it is not what ends the proxy.
+func (t *Trials) NotLoaded(id, generation string) {
+	t.change(id, generation, func(one *Trial) {
+		one.Starts = 0
 		t.changed.Notify()
 	})
 }

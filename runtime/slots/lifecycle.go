@@ -71,13 +71,17 @@ func (s *Slots) Start(ctx context.Context) (err error) {
 	if s.watcher, err = registry.Open(ctx, s.observer, dirsOf(s.config), descriptions); err != nil {
 		return err
 	}
-	s.trials.Begin(ctx)
 	list := s.watcher.List()
-	found(ctx, s.trials, list, s.config.PluginDir)
 	s.files.Store(&list)
 	if s.config.BypassFile != "" {
 		s.Bypass.look(ctx, s.bypass)
 	}
+	if s.bypassed {
+		s.trials.Begin(ctx, nil)
+	} else {
+		s.trials.Begin(ctx, list.Plugins)
+	}
+	found(ctx, s.trials, list, s.config.PluginDir)
 	s.update(ctx, list)
 	s.reconcile(ctx)
 	return nil

@@ -215,6 +215,9 @@ func (v *version) fail(s *Slots, err error) (another bool) {
 func (p *slot) fail(ctx context.Context, v *version, err error) {
 	refused := p.refuses()
 	another := v.fail(p.owner, err)
+	if v == p.next && v.backoff == 0 { // it is not loaded again
+		p.owner.trials.NotLoaded(p.id, v.description.Generation())
+	}
 	if loadErr := new(wasm.LoadError); errors.As(err, &loadErr) && len(v.static.Hooks) == 0 {
 		v.static, p.owner.changed = loadErr.Manifest, true
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/probation"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
@@ -101,6 +102,32 @@ func TestNoVersionBeforeThatLoads(t *testing.T) {
 		}
 		if is := all.Plugins[0]; (is.Active != nil) != retried || (is.Failure == nil) != retried {
 			t.Errorf("retried %v: it is active as %+v, with %+v", retried, is.Active, is.Failure)
+		}
+	}
+}
+
+// TestStartsOfAVersionThatDoesNotLoad do not count: it is not what ends the proxy.
+func TestStartsOfAVersionThatDoesNotLoad(t *testing.T) {
+	s, data := followedBy(t, wasm.Options{Interpret: true}), t.TempDir()
+	begin := func() {
+		list, _ := registry.Read(registry.Dirs{Plugins: s.dir})
+		trials := probation.New(data, observe.Discard())
+		trials.Begin(t.Context(), list)
+		s.slots.post(func(context.Context) { s.slots.trials = trials })
+		s.slots.settle()
+	}
+	begin()
+	generation := s.onTrial("wrong-signature", probation.Terms{For: time.Hour})
+	for range 5 {
+		begin()
+		s.slots.post(func(ctx context.Context) {
+			p := s.slots.all["10-a"]
+			p.fail(ctx, p.next, p.next.reason)
+			s.slots.trials.Save(ctx)
+		})
+		s.slots.settle()
+		if trial := s.slots.trials.Get("10-a", generation); !trial.Open() {
+			t.Fatalf("%+v", trial.Failure)
 		}
 	}
 }
