@@ -71,7 +71,7 @@ func (p *slot) failure() *status.FileFailure {
 		f.Meanwhile = "plugins are bypassed"
 	case p.active != nil:
 		since := p.active.since
-		if p.good != nil && p.good.Description.Same(p.active.description) {
+		if p.isGood(p.active.description) {
 			since = p.good.Since
 		}
 		version := plugin.Printable(p.active.loaded.Manifest().Version, 1<<8)

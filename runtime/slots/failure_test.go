@@ -3,9 +3,13 @@ package slots
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/lastgood"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
 
 // An owner that hangs is a reason for which the proxy is not ready, and one that has ended is none.
@@ -32,4 +36,27 @@ func TestMissingOfAnOwnerThatHangs(t *testing.T) {
 			t.Errorf("at the end: got %q", got)
 		}
 	})
+}
+
+// TestSinceWhenAVersionStays: a shadow, which is not among what is saved of a version, does not make it another one.
+func TestSinceWhenAVersionStays(t *testing.T) {
+	s := followed(t)
+	const settings = `{"shadow": {"wasm-module": "10-a.wasm"}}`
+	s.file("10-a.wasm", "noop")
+	s.file("10-a.json", settings)
+	list, _ := registry.Read(registry.Dirs{Plugins: s.dir})
+	saved, err := registry.Dirs{Plugins: s.dir}.Restore(list[0].File, settings, list[0].Digest, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	since := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+	s.slots.post(func(context.Context) {
+		s.slots.good = map[string]lastgood.Version{"10-a": {Description: saved, Since: since}}
+	})
+	s.put(nil)
+	s.put(map[string]string{"10-a.json": `{"shadow": {"wasm-module": "10-a.wasm", "sample": 50}}`})
+	p := s.put(map[string]string{"10-a.json": "{"}).Plugins[0]
+	if p.Failure == nil || !strings.Contains(p.Failure.Meanwhile, " of 2020-01-01T00:00:00Z stays active") || p.Shadow == nil {
+		t.Errorf("a version that has been active since %v has the shadow %+v, and %+v", since, p.Shadow, p.Failure)
+	}
 }

@@ -133,9 +133,13 @@ func (p *slot) warnOnce(ctx context.Context) {
 // remember has the active version saved as the last good one. If it is on probation, that begins with the first call of this.
 func (p *slot) remember(ctx context.Context) {
 	s, d := p.owner, p.active.description
-	if p.good != nil && p.good.Description.Same(d) {
+	if p.isGood(d) {
 		s.trials.Settle(p.id, s.counts)
 		s.trials.Pass(p.id, d.Generation()) // a delivery has brought it again, and there is none to go back to
+		if !p.good.Description.Same(d) {
+			p.good = &lastgood.Version{Description: d, Since: p.good.Since}
+			s.lastGood.Keep(*p.good)
+		}
 		return
 	}
 	generation := d.Generation()

@@ -160,6 +160,11 @@ func (p *slot) wasActive(d registry.Description) bool {
 	return p.good != nil && d.Problem == nil && p.good.Description.Source() == d.Source()
 }
 
+// isGood reports whether these are the files of the last good version, whatever their shadow.
+func (p *slot) isGood(d registry.Description) bool {
+	return p.good != nil && p.good.Description.File == d.File && p.good.Description.Generation() == d.Generation()
+}
+
 // version makes a version that is to be loaded.
 func (p *slot) version(d registry.Description) *version {
 	v := &version{description: d, source: d.Source(), since: time.Now(), synchronized: intercept.NewSynchronized()}
