@@ -222,6 +222,22 @@ func TestBeforeIsOfGoodVersions(t *testing.T) {
 	}
 }
 
+// TestCountsOfTheVersionBefore: what that has done since a restart, while the version on probation could not be loaded, is not of the
+// latter.
+func TestCountsOfTheVersionBefore(t *testing.T) {
+	n, d := newNode(t), one("1")
+	all := n.start(t)
+	found(t, all, d)
+	all.Activate(d.ID, d.Generation(), probation.Counts{})
+	all.Close(t.Context())
+	all = n.start(t)
+	before := probation.Counts{Calls: 100, Failures: 50, WriteFailures: 1, Openings: 1}
+	all.Activate(d.ID, d.Generation(), before)
+	if got := all.Get(d.ID, d.Generation()).Judge(before); got != "" {
+		t.Errorf("a version that has done nothing is judged as %q", got)
+	}
+}
+
 // TestThirdStart: a version under which the proxy is started three times without an orderly stop has failed, before it is loaded.
 func TestThirdStart(t *testing.T) {
 	n, d := newNode(t), one("1")

@@ -170,10 +170,10 @@ func (t *Trials) Activate(id, generation string, now Counts) {
 	t.change(id, generation, func(one *Trial) {
 		if t.running[id].generation != generation {
 			t.settle(id, now)
-			t.running[id] = run{generation, now}
+			t.running[id], one.from = run{generation, now}, now
 		}
 		if one.Ends.IsZero() {
-			one.Ends, one.Before, one.from = time.Now().Add(one.For), now.less(t.failed[id]), now
+			one.Ends, one.Before = time.Now().Add(one.For), now.less(t.failed[id])
 			t.changed.Notify()
 		}
 	})
@@ -229,9 +229,6 @@ func (t *Trials) Removed(id string) {
 	defer t.mu.Unlock()
 	delete(t.running, id)
 	delete(t.failed, id)
-	if one := t.all[id]; one != nil {
-		one.from = Counts{}
-	}
 }
 
 // Pass notes that the version has passed, if it is on probation.

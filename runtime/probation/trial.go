@@ -52,7 +52,7 @@ type Trial struct {
 	Passed  bool      `json:"passed,omitempty"`
 	Failure *Failure  `json:"failure,omitempty"` // nil unless the node has gone back
 
-	from Counts // when the trial began in this process; zero in one that was started since
+	from Counts // when the version became active first in this process
 }
 
 // Failure says why a version has failed its probation.
