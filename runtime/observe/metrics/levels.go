@@ -11,7 +11,7 @@ import (
 
 // Levels returns the state of the proxy at one moment, and the metrics that plugins have themselves, by their ids. NotReady
 // of the state has no reason that only the container runtime's answer tells, nor that files of plugins or settings are bad:
-// these have metrics of their own.
+// these have metrics of their own. Its list of plugins is nil while they are not known.
 type Levels func() (*status.Status, map[string]*plugin.Metrics)
 
 // scrape collects everything that the table has. It reads the levels once.
@@ -38,7 +38,7 @@ func (s *scrape) Collect(to chan<- prometheus.Metric) {
 		there[clean(plugins[i].ID)] = true
 	}
 	for id, p := range *s.plugins.Load() { // a call that ended after its plugin was removed has made them again
-		if !there[id] && p.born < now {
+		if plugins != nil && !there[id] && p.born < now {
 			s.drop(id)
 		}
 	}

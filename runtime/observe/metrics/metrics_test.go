@@ -54,7 +54,7 @@ func none() (*status.Status, map[string]*plugin.Metrics) { return &status.Status
 // with is the levels of these plugins, all active.
 func with(ids ...string) metrics.Levels {
 	return func() (*status.Status, map[string]*plugin.Metrics) {
-		s, own := &status.Status{}, map[string]*plugin.Metrics{}
+		s, own := &status.Status{Plugins: status.Plugins{Plugins: []status.Plugin{}}}, map[string]*plugin.Metrics{}
 		for _, id := range ids {
 			s.Plugins.Plugins = append(s.Plugins.Plugins, status.Plugin{ID: id, State: status.Active})
 			own[id] = plugin.NewMetrics()
@@ -242,5 +242,17 @@ func TestARemovedPluginHasNoSeries(t *testing.T) {
 	}
 	if calls, _ := m.HookCalls(); calls["PreCreateContainer"] != 2 || calls["PostCreateContainer"] != 1 {
 		t.Errorf("the run's totals are %v", calls)
+	}
+}
+
+// TestPluginsThatAreNotKnown: a scrape while their owner does not answer ends no series.
+func TestPluginsThatAreNotKnown(t *testing.T) {
+	for name, levels := range map[string]metrics.Levels{"not known": none, "not there": with()} {
+		m := metrics.New("v1", levels)
+		m.Observe(t.Context(), called("10-a", abi.PreCreateContainer, observe.OK, time.Millisecond))
+		scraped(t, m)
+		if calls := m.Plugin("10-a").Calls; (calls == 1) != (name == "not known") {
+			t.Errorf("a plugin that is %s has %d calls", name, calls)
+		}
 	}
 }
