@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -253,12 +254,12 @@ func (d Directory) has(of string) bool {
 	return err == nil && digest(module) == of
 }
 
-// collect removes modules that a delivery has written and that no JSON file names. If one cannot be read, it may name
-// any of them, and all stay.
+// collect removes modules that a delivery has written and that no JSON file names. If one cannot be read, or the directory,
+// it may name any of them, and all stay.
 func (d Directory) collect(r *record) error {
-	found, _ := registry.ReadUntrusted(string(d))
+	found, err := registry.ReadUntrusted(string(d))
 	named, all := modules(found, "")
-	if !all {
+	if !all || errors.As(err, new(syscall.Errno)) {
 		return nil
 	}
 	var errs error

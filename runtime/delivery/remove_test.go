@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
 
@@ -82,4 +84,29 @@ func TestRemoveKeepsAShadow(t *testing.T) {
 	if _, there := files(t, d)[d.path(module)]; !there {
 		t.Errorf("%s is gone, which the shadow of 20-b names", module)
 	}
+}
+
+// TestDirectoryThatCannotBeRead: which modules its plugins name is not known then, and all stay.
+func TestDirectoryThatCannotBeRead(t *testing.T) {
+	d := Directory(t.TempDir())
+	deliver(t, d, plugins{"10-a": "a1 {}"}.delivery(t, "a"))
+	r, err := d.record()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: was.Max}); err != nil { // nothing can be opened any more
+		t.Fatal(err)
+	}
+	collected := d.collect(&r)
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	if collected != nil || len(r.Modules) != 1 {
+		t.Errorf("%q are left, error %v", r.Modules, collected)
+	}
+	plugins{"10-a": "a1 {}"}.has(t, d)
 }
