@@ -59,7 +59,7 @@ var mayImport = map[string]string{
 	"runtime/enforce":          "abi runtime/dialect runtime/cgroup runtime/cgroup/rules runtime/crifield runtime/explain runtime/observe runtime/plugin runtime/pods runtime/workqueue runtime/regular",
 	"runtime/intercept":        "abi runtime/dialect runtime/cgroup/rules runtime/cri runtime/crifield runtime/enforce runtime/observe runtime/plugin runtime/pods",
 	"runtime/lastgood":         "abi runtime/observe runtime/registry runtime/regular runtime/workqueue",
-	"runtime/probation":        "runtime/observe runtime/registry runtime/regular",
+	"runtime/probation":        "runtime/observe runtime/registry runtime/regular runtime/workqueue",
 	"runtime/settings":         "runtime/config runtime/lastgood",
 	"runtime/backend":          "runtime/cgroup runtime/crifield runtime/enforce runtime/observe runtime/pods runtime/status runtime/workqueue",
 	"runtime/reconcile":        "runtime/backend runtime/cgroup runtime/cgroup/systemd runtime/config runtime/enforce runtime/intercept runtime/observe runtime/pods runtime/registry runtime/workqueue",
