@@ -15,14 +15,15 @@ type Generation struct {
 	Nothing bool           // it wants none, as in dry-run
 	Match   abi.Match      // the operator's
 	Next    string         // name of the generation that is to take its place, and may be told of pods already; "": there is none
+	Failed  string         // name of the generation that has failed its probation; "": none has
 	Member  *plugin.Member // its place; nil until it is active
 }
 
 // End ends the wishes of plugins that cannot want them any more, whatever they do, and has kubelet's values brought back:
-// those of a plugin without a generation, or with one that wants nothing, and of earlier generations of a plugin
-// those that the present one may not have, or could not ask for again. Others of earlier generations end when the
-// present one has not repeated them in Synchronize. Those of the next one stay. present returns nil if there is no
-// generation of the plugin. It must not use the ledger.
+// those of a plugin without a generation, or with one that wants nothing, or of one that has failed, and of earlier
+// generations of a plugin those that the present one may not have, or could not ask for again. Others of earlier generations
+// end when the present one has not repeated them in Synchronize. Those of the next one stay. present returns nil if there is
+// no generation of the plugin. It must not use the ledger.
 func End(ctx context.Context, values *enforce.Enforcer, present func(plugin string) *Generation) enforce.Queued {
 	return values.Withdraw(ctx, func(of enforce.ID, t enforce.Target, w enforce.Wish) bool {
 		g := present(w.Plugin)
@@ -33,6 +34,8 @@ func End(ctx context.Context, values *enforce.Enforcer, present func(plugin stri
 			return false
 		case g.Nothing || w.Generation == g.Name:
 			return g.Nothing
+		case g.Failed != "" && w.Generation == g.Failed:
+			return true
 		}
 		switch m := g.Member; { // whether it cannot repeat the wish of an earlier one
 		case outside(values, g.Match, of):

@@ -63,6 +63,27 @@ func TestValuesThatAGenerationCannotWantEnd(t *testing.T) {
 	}
 }
 
+// So do those of a generation that has failed its probation, once it is not the present one any more, whatever that hooks.
+func TestValuesOfAFailedGenerationEnd(t *testing.T) {
+	member := place(abi.AllCapabilities, abi.PreCreateContainer)
+	for name, c := range map[string]struct {
+		present *intercept.Generation
+		want    string
+	}{
+		"it is still active":                 {&intercept.Generation{Name: "1", Failed: "1", Member: member}, "1"},
+		"the one before is active":           {&intercept.Generation{Name: "0", Failed: "1", Member: member}, "0"},
+		"the one before is not active":       {&intercept.Generation{Name: "0", Failed: "1"}, "0"},
+		"they are of the one that is active": {&intercept.Generation{Name: "1", Failed: "2", Member: member}, "1"},
+		"they are of an earlier one":         {&intercept.Generation{Name: "0", Failed: "2", Member: member}, "1"},
+	} {
+		n, _, dir := running(t, func(o *intercept.Options) { o.Generations = map[string]string{"10-test": "1"} })
+		intercept.End(t.Context(), &n.options.Enforcer, present(c.present)).Wait(t.Context())
+		if got := content(t, dir, "cpu.idle"); got != c.want {
+			t.Errorf("%s: cpu.idle is %s, want %s", name, got, c.want)
+		}
+	}
+}
+
 // So do those that were set in an event of another object, without update.others, and limits that raise a pod's, without
 // pod.limits. Resources get kubelet's value by an update.
 func TestResourcesThatAGenerationCannotWantEnd(t *testing.T) {

@@ -115,6 +115,9 @@ func (s *Slots) tellPresent() {
 		} else if errors.As(shown.Problem, new(*failedTrial)) { // there was no version before
 			g.Name, g.Nothing = shown.Generation(), true
 		}
+		if errors.As(p.description.Problem, new(*failedTrial)) {
+			g.Failed = p.description.Generation()
+		}
 		if p.next != nil {
 			g.Next = p.next.description.Generation()
 		}

@@ -103,6 +103,9 @@ func TestNoVersionBeforeThatLoads(t *testing.T) {
 		if is := all.Plugins[0]; (is.Active != nil) != retried || (is.Failure == nil) != retried {
 			t.Errorf("retried %v: it is active as %+v, with %+v", retried, is.Active, is.Failure)
 		}
+		if failed := (*s.slots.reconciler.Present.Load())["10-a"].Failed; (failed != generation) != retried {
+			t.Errorf("retried %v: the values of %q end, and not of %s", retried, failed, generation)
+		}
 	}
 }
 
