@@ -118,8 +118,12 @@ func (s *Slots) tellPresent() {
 		if errors.As(p.description.Problem, new(*failedTrial)) {
 			g.Failed = p.description.Generation()
 		}
-		if p.next != nil {
-			g.Next = p.next.description.Generation()
+		next := p.next
+		if p.active != nil && p.last != nil { // the node goes back
+			next = p.last
+		}
+		if next != nil {
+			g.Next = next.description.Generation()
 		}
 		if p.active != nil {
 			m := s.loader.Member(p.active.description, p.active.loaded, p.active.synchronized)

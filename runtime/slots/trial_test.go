@@ -76,7 +76,7 @@ func TestDisabledOnProbation(t *testing.T) {
 }
 
 // TestNoVersionBeforeThatLoads: a version that failed its probation does not stay while the one before cannot be loaded, and is
-// loaded again if somebody says so meanwhile.
+// loaded again if somebody says so meanwhile. Its values end then, and what the one before sets while it is loaded stays.
 func TestNoVersionBeforeThatLoads(t *testing.T) {
 	for _, retried := range []bool{false, true} {
 		s := followedBy(t, wasm.Options{Interpret: true})
@@ -89,6 +89,10 @@ func TestNoVersionBeforeThatLoads(t *testing.T) {
 			p, d := s.slots.all["10-a"], s.slots.all["10-a"].description
 			counts.Openings++
 			p.judge(ctx, generation)
+			s.slots.tellPresent() // as it is while the version before is told of pods
+			if next := (*s.slots.reconciler.Present.Load())["10-a"].Next; next != p.good.Description.Generation() {
+				t.Errorf("the values of %q stay, and not those of the version before", next)
+			}
 			if retried {
 				s.slots.trials.Retry(ctx, "10-a")
 				p.describe(ctx, d)
