@@ -204,7 +204,9 @@ func (p *slot) describe(ctx context.Context, d registry.Description) {
 	case p.active != nil && p.active.source == from:
 		p.next.discard()
 		p.next = nil
-		if !p.active.description.Same(d) {
+		if p.active.description.Same(d) {
+			p.remember(ctx) // files that could not be loaded may have ended its probation, and these begin one
+		} else {
 			p.share(ctx, d)
 		}
 	case p.next != nil && p.next.source == from:

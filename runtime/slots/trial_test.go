@@ -36,6 +36,24 @@ func TestOneProbationAfterAnother(t *testing.T) {
 	}
 }
 
+// TestProbationOfTheActiveVersion: a version that is delivered again after another one could not be loaded, and is active all the
+// time, is on probation. The last good one is not.
+func TestProbationOfTheActiveVersion(t *testing.T) {
+	s := followedBy(t, wasm.Options{Interpret: true})
+	s.slots.counts = func(string) probation.Counts { return probation.Counts{} }
+	s.onTrial("noop", probation.Terms{})
+	for _, guest := range []string{"noop", "counter"} {
+		s.onTrial(guest, probation.Terms{For: time.Hour})
+		s.onTrial("wrong-signature", probation.Terms{For: time.Hour})
+		s.slots.post(func(ctx context.Context) { s.slots.all["10-a"].judge(ctx, s.slots.all["10-a"].judging) })
+		generation := s.onTrial(guest, probation.Terms{For: time.Hour})
+		is, trial := s.put(nil).Plugins[0], s.slots.trials.Get("10-a", generation)
+		if judged := !is.Probation.IsZero(); judged != (guest == "counter") || trial.Open() != judged {
+			t.Errorf("%s is on probation until %v, by %+v", guest, is.Probation, trial)
+		}
+	}
+}
+
 // TestNoProbationOfTheLastGoodVersion: a delivery of the version to which the node would go back has nothing to prove. A trial
 // that nobody ends would fail at the third start that no orderly stop precedes, be that in a year.
 func TestNoProbationOfTheLastGoodVersion(t *testing.T) {
