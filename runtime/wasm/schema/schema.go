@@ -9,9 +9,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
-	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
@@ -24,14 +22,10 @@ const address = "wp:config_schema"
 // maxProblems is how many problems of a config are named.
 const maxProblems = 8
 
-// Schema is a JSON schema, of draft 2020-12 unless it says otherwise. It is safe
-// for concurrent use; one Check waits for another.
+// Schema is a JSON schema, of draft 2020-12 unless it says otherwise. It is for one Check.
 type Schema struct {
 	compiled *jsonschema.Schema
 	weight   int
-
-	mu       sync.Mutex
-	patterns *patterns // guarded by mu
 }
 
 // Parse reads a schema.
@@ -52,19 +46,19 @@ func Parse(text string) (s *Schema, err error) {
 		return nil, fmt.Errorf("with all references in place it has more than %d parts", maxWeight)
 	}
 	defer recovered(&err)
-	s = &Schema{weight: weight, patterns: &patterns{known: map[string]*pattern{}}}
+	all := &patterns{known: map[string]*pattern{}}
 	c := jsonschema.NewCompiler()
 	c.UseLoader(nowhere{})
-	c.UseRegexpEngine(s.patterns.compile)
+	c.UseRegexpEngine(all.compile)
 	if err := c.AddResource(address, doc); err != nil {
 		return nil, err
 	}
-	s.compiled, err = c.Compile(address)
-	if s.patterns.refused != nil {
-		return nil, s.patterns.refused // the library quotes all of the expression before it says why
+	compiled, err := c.Compile(address)
+	if all.refused != nil {
+		return nil, all.refused // the library quotes all of the expression before it says why
 	}
 	if err == nil {
-		return s, nil
+		return &Schema{compiled, weight}, nil
 	}
 	var invalid *jsonschema.SchemaValidationError
 	var why *jsonschema.ValidationError
@@ -98,14 +92,7 @@ func (s *Schema) Check(config []byte) (err error) {
 	if err := checkNumbers(doc, ""); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	defer recovered(&err)
-	known, units := maps.Clone(s.patterns.known), s.patterns.units
-	s.patterns.matched = 0
-	defer func() { // what the config's own expressions took, where the schema wants expressions, is forgotten
-		s.patterns.known, s.patterns.units, s.patterns.refused = known, units, nil
-	}()
 	var invalid *jsonschema.ValidationError
 	err = s.compiled.Validate(doc)
 	if !errors.As(err, &invalid) {

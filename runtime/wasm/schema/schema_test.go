@@ -23,9 +23,12 @@ const limits = `{
 }`
 
 func TestCheck(t *testing.T) {
-	s, err := schema.Parse(limits)
-	if err != nil {
-		t.Fatal(err)
+	check := func(config string) error {
+		s, err := schema.Parse(limits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Check([]byte(config))
 	}
 	for _, tt := range []struct{ config, want string }{
 		{`{"tier":"gold","limits":{"max":3},"list":["a"],"id":"x"}`, ""},
@@ -39,12 +42,12 @@ func TestCheck(t *testing.T) {
 		{`tier: gold`, "not JSON, which the plugin's schema is for"},
 		{`{"tier":"gold"} x`, "not JSON"},
 	} {
-		err := s.Check([]byte(tt.config))
+		err := check(tt.config)
 		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%s: got %v, want %q", tt.config, err, tt.want)
 		}
 	}
-	err = s.Check([]byte(`{"tier":"gold","list":[1,2,3,4,5,6,7,8,9,10]}`))
+	err := check(`{"tier":"gold","list":[1,2,3,4,5,6,7,8,9,10]}`)
 	if err == nil || !strings.HasSuffix(err.Error(), "; and 2 more") {
 		t.Errorf("got %v, want eight problems and a word of the others", err)
 	}
