@@ -33,9 +33,9 @@ type Metrics struct {
 	families families
 	levels   Levels
 
-	methods map[string]*methodSeries // by full name; it does not change
-	other   *methodSeries            // of all that are not in methods
-	hooks   [64]hookTotals           // of the whole run
+	methods map[string]*method // by full name; it does not change
+	other   *method            // of all that are not in methods
+	hooks   [64]hookTotals     // of the whole run
 
 	overhead prometheus.Observer
 
@@ -49,12 +49,12 @@ type Metrics struct {
 func New(version string, levels Levels, methods ...map[string]cri.Shape) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(), families: newFamilies(), levels: levels,
-		methods: map[string]*methodSeries{}, other: &methodSeries{name: other},
+		methods: map[string]*method{}, other: &method{name: other},
 	}
 	m.plugins.Store(&map[string]*pluginSeries{})
 	for _, shapes := range append(methods, cri.Shapes()) {
-		for method, shape := range shapes {
-			m.methods[method] = &methodSeries{name: method[strings.LastIndexByte(method, '/')+1:], unary: shape == cri.Unary}
+		for name, shape := range shapes {
+			m.methods[name] = &method{name: name[strings.LastIndexByte(name, '/')+1:], unary: shape == cri.Unary}
 		}
 	}
 	m.overhead = m.families.histograms["wasmproxy_call_overhead_seconds"].WithLabelValues()

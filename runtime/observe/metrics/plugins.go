@@ -119,6 +119,18 @@ func (m *Metrics) hookCalled(e *observe.HookCalled) {
 	}
 }
 
+// once returns what at has, or what of returns, which it keeps for the next time. It is the same series
+// for all who come at once.
+func once[T any](at *atomic.Pointer[T], of func() T) T {
+	v := at.Load()
+	if v == nil {
+		made := of()
+		v = &made
+		at.Store(v)
+	}
+	return *v
+}
+
 // Openings returns how often the circuit breaker of a plugin has opened, of those counts that Plugin returns.
 func (m *Metrics) Openings(id string) uint64 {
 	if (*m.plugins.Load())[clean(id)] == nil {
