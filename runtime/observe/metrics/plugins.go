@@ -24,7 +24,6 @@ var phases = [...]string{"pre", "post", "other"}
 type pluginSeries struct {
 	id              string
 	born            uint64 // the scrapes that were before it
-	families        families
 	calls           [len(outcomes)]prometheus.Counter
 	hooks           [64]atomic.Pointer[prometheus.Counter]
 	durations       [len(phases)]atomic.Pointer[prometheus.Observer]
@@ -50,7 +49,7 @@ func (m *Metrics) plugin(id string) *pluginSeries {
 	}
 	f := m.families
 	p := &pluginSeries{
-		id: id, born: m.scrapes.Load(), families: f, changes: f.counters["wasmproxy_plugin_changes_total"].WithLabelValues(id),
+		id: id, born: m.scrapes.Load(), changes: f.counters["wasmproxy_plugin_changes_total"].WithLabelValues(id),
 		fuel: f.counters["wasmproxy_plugin_fuel_total"].WithLabelValues(id), hostCalls: f.counters["wasmproxy_plugin_host_calls_total"].WithLabelValues(id),
 	}
 	for i, o := range outcomes {
@@ -84,7 +83,7 @@ func (p *pluginSeries) used(fuel, hostCalls int64) {
 func (m *Metrics) hookCalled(e *observe.HookCalled) {
 	p := m.plugin(e.Plugin)
 	once(&p.hooks[e.Hook], func() prometheus.Counter {
-		return p.families.counters["wasmproxy_hook_calls_total"].WithLabelValues(p.id, e.Hook.String())
+		return m.families.counters["wasmproxy_hook_calls_total"].WithLabelValues(p.id, e.Hook.String())
 	}).Inc()
 	for i := range outcomes {
 		if outcomes[i] == e.Outcome {
@@ -102,7 +101,7 @@ func (m *Metrics) hookCalled(e *observe.HookCalled) {
 			phase = 1
 		}
 		once(&p.durations[phase], func() prometheus.Observer {
-			return p.families.histograms["wasmproxy_hook_duration_seconds"].WithLabelValues(p.id, phases[phase])
+			return m.families.histograms["wasmproxy_hook_duration_seconds"].WithLabelValues(p.id, phases[phase])
 		}).Observe(e.Duration.Seconds())
 		p.used(e.Fuel, e.HostCalls)
 		p.changes.Add(float64(e.Changes))
@@ -112,7 +111,7 @@ func (m *Metrics) hookCalled(e *observe.HookCalled) {
 	}
 	total.failed.Add(1)
 	if e.Outcome == observe.Failed {
-		p.families.counters["wasmproxy_plugin_failures_total"].WithLabelValues(p.id, e.Hook.String(), string(e.Class)).Inc()
+		m.families.counters["wasmproxy_plugin_failures_total"].WithLabelValues(p.id, e.Hook.String(), string(e.Class)).Inc()
 		p.failure.Store(&status.Failure{
 			At: e.Start.Add(e.Duration), Hook: e.Hook.String(), Class: string(e.Class), Error: plugin.Printable(e.Err.Error(), 1<<10),
 		})
