@@ -103,7 +103,7 @@ func TestDryRunOfATickThatIsStopped(t *testing.T) {
 	n := newNode(t, nil)
 	n.runPods(4)
 	m := on(abi.Tick, (&visitor{enough: 5}).call)
-	m.Plugin = plugin.DryRun(m.Plugin, m.ID, n.options.Observer)
+	m.DryRun = true
 	if next := intercept.Tick(t.Context(), n.options, m, ""); next != "p2" || n.tickedField("p0-c0", "cpu_quota") != "" {
 		t.Errorf("the next tick begins with %q, and p0-c0 is to have %q", next, n.tickedField("p0-c0", "cpu_quota"))
 	}

@@ -159,12 +159,9 @@ func (l *Loader) Member(d registry.Description, have *Loaded, synchronized *inte
 	if d.HooksNamed {
 		hooks &= d.Hooks
 	}
-	m := Member{Loaded: have, DryRun: d.DryRun, Generation: d.Generation(), Synchronized: synchronized, Member: plugin.Member{
-		ID: d.ID, Plugin: have, Policy: d.Policy, Hooks: hooks, Breaker: have.breaker, Bounds: plugin.BoundsOf(d.Match),
+	m := Member{Loaded: have, Generation: d.Generation(), Synchronized: synchronized, Member: plugin.Member{
+		ID: d.ID, Plugin: have, Policy: d.Policy, Hooks: hooks, Breaker: have.breaker, Bounds: plugin.BoundsOf(d.Match), DryRun: d.DryRun,
 	}}
-	if d.DryRun {
-		m.Plugin = plugin.DryRun(have, d.ID, l.options.Observer)
-	}
 	m.Match = matches(d, manifest, hooks)
 	l.configure(&m, d)
 	return m

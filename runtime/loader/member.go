@@ -15,7 +15,6 @@ type Member struct {
 	Loaded       *Loaded
 	LoadedShadow *Loaded // the plugin of Shadow; nil if there is none
 	Refusing     bool    // the plugin is not loaded, and its hooks are refused
-	DryRun       bool    // its changes are logged and not made
 	Always       bool    // it is called after calls that failed, too
 
 	Generation   string                  // of its files

@@ -34,6 +34,7 @@ type Member struct {
 	// containers. nil: all.
 	Bounds *abi.Match
 	Shadow *Shadow // another version, which is called before it; nil: there is none
+	DryRun bool    // what it wants is an event and not done, and it takes none of the time of the call's other plugins
 }
 
 // Subject is an event that changes can be applied to.
@@ -154,6 +155,9 @@ func (c *Chain) callMember(ctx context.Context, budget *Budget, m *Member, s Sub
 		if err == nil && adj.rejection != nil {
 			err = adj.rejection
 		}
+		if m.DryRun {
+			err = c.tell(ctx, m, s, adj, err)
+		}
 		err = adj.redactError(err)
 	}
 	end := time.Now()
@@ -224,6 +228,10 @@ func (c *Chain) run(ctx context.Context, budget *Budget, m *Member, ev Event, ad
 			}
 		}
 	}()
+	if m.DryRun { // to the call's other plugins it is waiting
+		defer budget.Wait()()
+		budget = budget.beside()
+	}
 	return m.Plugin.Call(ctx, budget, ev, adj)
 }
 

@@ -1,10 +1,8 @@
 package plugin_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,21 +10,19 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
-	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 func TestDryRun(t *testing.T) {
-	var log bytes.Buffer
 	dry := func(f function) plugin.Member {
 		m := member("20-dry", plugin.Ignore, f)
-		m.Plugin = plugin.DryRun(f, m.ID, slogsink.New(slog.New(slog.NewJSONHandler(&log, nil))))
+		m.DryRun = true
 		return m
 	}
 	refuse := func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
 		return errors.Join(set(abi.CPUQuota, 5000)(nil, nil, adj), adj.Reject(0, "no"))
 	}
-	s, owned, _, err := dispatch(t,
+	s, owned, log, err := dispatch(t,
 		member("10-a", plugin.Ignore, set(abi.CPUShares, 100)), dry(set(abi.MemoryLimit, 7)), dry(refuse),
 		dry(func(context.Context, plugin.Event, *plugin.Adjustment) error {
 			return &plugin.Rejection{Reason: "neither"}
@@ -39,20 +35,20 @@ func TestDryRun(t *testing.T) {
 		`"msg":"plugin would change field","plugin":"20-dry","hook":"PreCreateContainer","namespace":"ns","pod":"web","container":"app","field":"container.resources.memory_limit_in_bytes","value":"7"`,
 		`"msg":"plugin would refuse the call","plugin":"20-dry","hook":"PreCreateContainer","namespace":"ns","pod":"web","container":"app","reason":"no"`, `"reason":"neither"`,
 	} {
-		if !strings.Contains(log.String(), want) {
-			t.Errorf("the log lacks %s:\n%s", want, &log)
+		if !strings.Contains(log, want) {
+			t.Errorf("the log lacks %s:\n%s", want, log)
 		}
 	}
-	if strings.Contains(log.String(), "cpu_quota") {
-		t.Errorf("what a refused call would have had changed is told:\n%s", &log)
+	if strings.Contains(log, "cpu_quota") {
+		t.Errorf("what a refused call would have had changed is told:\n%s", log)
 	}
 }
 
 // A plugin that fails under a dry run has failed, and its breaker hears of it.
 func TestDryRunThatFails(t *testing.T) {
-	m := member("10-a", plugin.Ignore, nil)
 	fault := errors.New("broken")
-	m.Plugin = plugin.DryRun(function(func(context.Context, plugin.Event, *plugin.Adjustment) error { return fault }), m.ID, observe.Discard())
+	m := member("10-a", plugin.Ignore, func(context.Context, plugin.Event, *plugin.Adjustment) error { return fault })
+	m.DryRun = true
 	var heard error
 	s := &subject{hook: abi.PreCreateContainer}
 	_, err := plugin.NewChain(onCall(func(c *observe.HookCalled) { heard = c.Err }), 2, m).Dispatch(t.Context(), nil, s)
@@ -66,8 +62,8 @@ func TestDryRunThatFails(t *testing.T) {
 func TestDryRunTakesNobodysTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := member("10-dry", plugin.Ignore, nil)
-		slow.Metered = true
-		slow.Plugin = plugin.DryRun(budgeted(func(_ context.Context, own *plugin.Budget) error {
+		slow.Metered, slow.DryRun = true, true
+		slow.Plugin = budgeted(func(_ context.Context, own *plugin.Budget) error {
 			waited := own.Wait()
 			time.Sleep(200 * time.Millisecond) // for an instance
 			waited()
@@ -77,7 +73,7 @@ func TestDryRunTakesNobodysTime(t *testing.T) {
 			}
 			time.Sleep(200 * time.Millisecond)
 			return own.Err()
-		}), slow.ID, observe.Discard())
+		})
 		strict := member("20-strict", plugin.Fail, set(abi.MemoryLimit, 8))
 		var outcomes []error
 		chain := plugin.NewChain(onCall(func(c *observe.HookCalled) { outcomes = append(outcomes, c.Err) }), 2, slow, strict)
