@@ -29,6 +29,7 @@ var mayImport = map[string]string{
 	"runtime/plugin":           "abi runtime/cgroup/rules runtime/observe",
 	"runtime/wasm":             "abi runtime/plugin runtime/wasm/binary runtime/wasm/codecache runtime/wasm/fuel runtime/wasm/pool runtime/wasm/preflight runtime/wasm/schema runtime/observe",
 	"runtime/wasm/pool":        "runtime/plugin",
+	"runtime/wasm/codecache":   "runtime/regular",
 	"runtime/wasm/preflight":   "abi runtime/wasm/binary",
 	"runtime/wasm/fuel":        "runtime/wasm/binary runtime/wasm/preflight",
 	"runtime/remote":           "abi runtime/crifield runtime/plugin runtime/remote/runtimehook",

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
 // openDirectory makes the cache's directory if there is none, and returns its
@@ -28,26 +30,25 @@ func openDirectory(dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cache directory: %w", err)
 	}
-	owner, mode, err := stat(dir) // it must be ours alone
-	switch {
-	case err != nil:
-	case owner != os.Geteuid():
-		err = fmt.Errorf("belongs to uid %d, not to uid %d", owner, os.Geteuid())
-	case mode.Perm()&0o077 != 0:
-		err = fmt.Errorf("has mode %v, others may use it; 0700 is wanted", mode.Perm())
+	info, err := os.Stat(dir)
+	if err == nil {
+		err = regular.Own(info, 0o077)
 	}
 	if err != nil {
 		return "", fmt.Errorf("cache directory %s %w; code that is loaded from it runs as this user", dir, err)
 	}
 	// Nobody else may rename what is ours in one of its parents.
 	for parent := filepath.Dir(dir); ; parent = filepath.Dir(parent) {
-		owner, mode, err := stat(parent)
+		info, err := os.Stat(parent)
+		if err != nil {
+			return "", err
+		}
+		st, ok := info.Sys().(*syscall.Stat_t)
 		switch {
-		case err != nil:
-		case owner != 0 && owner != os.Geteuid():
-			err = fmt.Errorf("belongs to uid %d", owner)
-		case mode.Perm()&0o022 != 0 && mode&fs.ModeSticky == 0:
-			err = fmt.Errorf("has mode %v, others may write to it", mode.Perm())
+		case !ok || st.Uid != 0 && int(st.Uid) != os.Geteuid():
+			err = errors.New("belongs to another user")
+		case info.Mode().Perm()&0o022 != 0 && info.Mode()&fs.ModeSticky == 0:
+			err = fmt.Errorf("has mode %v, others may write to it", info.Mode().Perm())
 		}
 		if err != nil {
 			return "", fmt.Errorf("cache directory %s: its parent %s %w; code that is loaded from it runs as this user", dir, parent, err)
@@ -56,16 +57,4 @@ func openDirectory(dir string) (string, error) {
 			return dir, nil
 		}
 	}
-}
-
-func stat(dir string) (owner int, mode fs.FileMode, err error) {
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return 0, 0, err
-	}
-	s, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, 0, errors.New("has an owner that cannot be found out")
-	}
-	return int(s.Uid), info.Mode(), nil
 }

@@ -15,8 +15,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
 // What is in the cache's directory: entries, named by their keys, and drafts,
@@ -31,12 +32,7 @@ const (
 // verify holds an entry against its digest: a damaged one is native code that
 // does nobody knows what.
 func verify(dir string) error {
-	f, err := openRegular(filepath.Join(dir, sumFile))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	want, err := io.ReadAll(io.LimitReader(f, 2*sha256.Size+1))
+	want, err := regular.Read(filepath.Join(dir, sumFile), 2*sha256.Size, nil)
 	if err != nil {
 		return err
 	}
@@ -47,23 +43,6 @@ func verify(dir string) error {
 	return err
 }
 
-// openRegular opens a file. It refuses anything but a regular one, and waits for no
-// writer of a FIFO.
-func openRegular(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file", path)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
-}
-
 // digest hashes names and contents of all regular files but the digest's own.
 func digest(dir string) (sum string, size int64, err error) {
 	h := sha256.New()
@@ -71,7 +50,10 @@ func digest(dir string) (sum string, size int64, err error) {
 		if err != nil || d.IsDir() || path == filepath.Join(dir, sumFile) {
 			return err
 		}
-		f, err := openRegular(path)
+		if !d.Type().IsRegular() {
+			return fmt.Errorf("%s is not a regular file", path)
+		}
+		f, err := os.Open(path)
 		if err != nil {
 			return err
 		}
