@@ -1,13 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
 // version is set by the build: -ldflags "-X main.version=v1.2.3".
@@ -19,16 +20,8 @@ func versionCommand() *cobra.Command {
 		Short: "Print the version of the program, its plugin ABI, wazero and Go",
 		Args:  noArguments,
 		Run: func(cmd *cobra.Command, _ []string) {
-			wazero := "unknown"
-			if info, ok := debug.ReadBuildInfo(); ok {
-				for _, m := range info.Deps {
-					if m.Path == "github.com/tetratelabs/wazero" {
-						wazero = m.Version
-					}
-				}
-			}
 			fmt.Fprintf(cmd.OutOrStdout(), "wasmproxy %s\nplugin ABI %s.%d\nwazero %s\n%s %s/%s\n",
-				version, abi.Module, abi.Minor, wazero, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+				version, abi.Module, abi.Minor, cmp.Or(wasm.WazeroVersion(), "unknown"), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		},
 	}
 }

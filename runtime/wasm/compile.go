@@ -22,9 +22,9 @@ type settings struct {
 	Wazero string // its version; share fills it in
 }
 
-// wazeroVersion is that of the module that the program was built with, or ""
+// WazeroVersion is that of the module that the program was built with, or ""
 // where Go does not know.
-func wazeroVersion() string {
+func WazeroVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return ""

@@ -77,9 +77,9 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 		running:      newLimiter(cmp.Or(o.Running, max(2, runtime.GOMAXPROCS(0)))),
 		cache:        wazero.NewCompilationCache(),
 		interpreting: make(chan struct{}, 1),
+		wazero:       WazeroVersion(),
 		shared:       map[string]*sharedCode{},
 	}
-	e.wazero = wazeroVersion()
 	e.slow = newLimiter(e.running.allButOne())
 	if e.observer == nil {
 		e.observer = observe.Discard()
