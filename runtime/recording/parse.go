@@ -17,7 +17,7 @@ func parse(name string, args []any, is any, failed string, hidden bool) (*plugin
 		return nil, fmt.Errorf("there is no host function %q", name)
 	}
 	q := &plugin.Question{Function: &abi.Functions[i]}
-	want := params(q.Function)
+	want := arguments(q.Function)
 	if len(args) != len(want) {
 		return nil, fmt.Errorf("it has %d arguments, want %d", len(args), len(want))
 	}
@@ -25,20 +25,20 @@ func parse(name string, args []any, is any, failed string, hidden bool) (*plugin
 		var arg plugin.Arg
 		var err error
 		switch {
-		case p.text:
+		case p.Shape == abi.Text:
 			var b []byte
-			b, err = unspell(shapes[p.name], args[i], recordKeys(q))
+			b, err = unspell(shapes[p.Name], args[i], recordKeys(q))
 			arg = plugin.Arg{Text: string(b), IsText: true}
-		case p.name == "object", p.name == "pod":
+		case p.Name == "object", p.Name == "pod":
 			q.Kind, err = objectOf(args[i])
 			arg.Number = int64(q.Kind)
-		case p.name == "field":
+		case p.Name == "field":
 			arg.Number, err = fieldOf(q, args[i])
 		default:
 			arg.Number, err = integer(args[i])
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.name, err)
+			return nil, fmt.Errorf("%s: %w", p.Name, err)
 		}
 		q.Args = append(q.Args, arg)
 	}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -34,22 +33,9 @@ var shapes = map[string]shape{
 	"map_dump": entries, "cgroup_read": entries, "list_dump": list, "pod_list": handles, "container_list": handles,
 }
 
-// param is a parameter of a function that is an argument of a question.
-type param struct {
-	name string
-	text bool
-}
-
-func params(f *abi.Function) (all []param) {
-	for i, p := range f.Params {
-		switch {
-		case p.Name == "buf":
-			return all
-		case p.Name != "out" && !strings.HasSuffix(p.Name, "_len"):
-			all = append(all, param{p.Name, i+1 < len(f.Params) && f.Params[i+1].Name == p.Name+"_len"})
-		}
-	}
-	return all
+// arguments are those of a function that a question has: all but what the host writes.
+func arguments(f *abi.Function) []abi.Argument {
+	return slices.DeleteFunc(f.Arguments(), func(a abi.Argument) bool { return a.Shape == abi.Buffer || a.Shape == abi.Number })
 }
 
 // recordKeys are the keys of the records that the elements of the question's field are; nil if they are none.
@@ -63,17 +49,17 @@ func recordKeys(q *plugin.Question) []string {
 
 func spellArgs(q *plugin.Question) []any {
 	all := make([]any, len(q.Args))
-	for i, p := range params(q.Function) {
+	for i, p := range arguments(q.Function) {
 		arg := q.Args[i]
 		switch {
 		case arg.IsText:
-			all[i] = spell(shapes[p.name], []byte(arg.Text), recordKeys(q))
-		case p.name == "object", p.name == "pod":
+			all[i] = spell(shapes[p.Name], []byte(arg.Text), recordKeys(q))
+		case p.Name == "object", p.Name == "pod":
 			all[i] = arg.Number
 			if o := abi.Object(arg.Number); o >= abi.Event && o <= abi.Node {
 				all[i] = o.String()
 			}
-		case p.name == "field":
+		case p.Name == "field":
 			all[i] = arg.Number
 			if info, ok := abi.FieldOf(q.Kind, abi.Field(arg.Number)); ok {
 				all[i] = info.Name

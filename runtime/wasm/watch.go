@@ -57,29 +57,28 @@ func (h *hostFunction) answered(ctx context.Context, f *frame, has bool) int64 {
 func (f *frame) question() (q *plugin.Question, ok bool) {
 	row := f.row
 	q = &plugin.Question{Function: row}
-	for i := 0; i < len(row.Params); i++ {
-		switch name := row.Params[i].Name; {
-		case name == "buf":
+	for _, a := range row.Arguments() {
+		switch i := a.At; {
+		case a.Shape == abi.Buffer:
 			_, ok := f.inMemory(i)
 			return q, ok
-		case name == "out":
+		case a.Shape == abi.Number:
 			if _, ok := f.memory.Read(uint32(f.stack[i]), 8); !ok {
 				return nil, false
 			}
-		case i+1 < len(row.Params) && row.Params[i+1].Name == name+"_len":
+		case a.Shape == abi.Text:
 			b, ok := f.inMemory(i)
 			if !ok {
 				return nil, false
 			}
 			q.Args = append(q.Args, plugin.Arg{Text: string(b[:min(len(b), maxArgument+1)]), IsText: true})
-			i++
-		case row.Params[i].Type == abi.I64:
+		case a.Type == abi.I64:
 			q.Args = append(q.Args, plugin.Arg{Number: int64(f.stack[i])})
 		default:
 			q.Args = append(q.Args, plugin.Arg{Number: int64(f.i32(i))})
 		}
-		if i == 0 && (row.Params[0].Name == "object" || row.Params[0].Name == "pod") {
-			q.Kind = f.event.Kind(abi.Object(f.i32(0)))
+		if a.Name == "object" || a.Name == "pod" {
+			q.Kind = f.event.Kind(abi.Object(f.i32(a.At)))
 		}
 	}
 	return q, true

@@ -45,14 +45,9 @@ type encoder struct {
 // instruction is the number of the function, the number of arguments, and those.
 func (e *encoder) instruction() ([]byte, error) {
 	e.args = e.call.Args
-	params := e.call.Function.Params
-	for i := 0; i < len(params); i++ {
-		pair := i+1 < len(params) && (params[i+1].Name == params[i].Name+"_len" || params[i].Name == "buf")
-		if err := e.parameter(params[i], pair); err != nil {
-			return nil, fmt.Errorf("%s: %w", params[i].Name, err)
-		}
-		if pair {
-			i++
+	for _, a := range e.call.Function.Arguments() {
+		if err := e.argument(a); err != nil {
+			return nil, fmt.Errorf("%s: %w", a.Name, err)
 		}
 	}
 	if len(e.args) > 0 {
@@ -61,19 +56,19 @@ func (e *encoder) instruction() ([]byte, error) {
 	return append([]byte{byte(e.call.number), e.given}, e.out...), nil
 }
 
-func (e *encoder) parameter(p abi.Param, pair bool) error {
+func (e *encoder) argument(a abi.Argument) error {
 	switch {
-	case p.Name == "out":
+	case a.Shape == abi.Number:
 		e.place(8)
 		return nil
-	case p.Name == "buf" && e.call.Buf == "outside":
+	case a.Shape == abi.Buffer && e.call.Buf == "outside":
 		e.pointer(e.cap())
 		return nil
-	case p.Name == "buf" && e.call.Name() == "random": // it takes the length of what it fills
+	case a.Shape == abi.Buffer && e.call.Name() == "random": // it takes the length of what it fills
 		e.place(uint32(e.cap()))
 		e.number(e.cap())
 		return nil
-	case p.Name == "buf":
+	case a.Shape == abi.Buffer:
 		e.tag(buffer)
 		e.out = little.AppendUint32(e.out, uint32(e.cap()))
 		return nil
@@ -84,14 +79,14 @@ func (e *encoder) parameter(p abi.Param, pair bool) error {
 	arg := e.args[0]
 	e.args = e.args[1:]
 	switch {
-	case pair:
+	case a.Shape == abi.Text:
 		return e.text(arg)
-	case p.Name == "object" || p.Name == "pod":
+	case a.Name == "object" || a.Name == "pod":
 		object, kind, err := objectOf(arg)
 		e.kind = kind
 		e.number(object)
 		return err
-	case p.Name == "field":
+	case a.Name == "field":
 		field, kind, err := fieldOf(arg, e.kind)
 		e.info, _ = abi.FieldOf(kind, field)
 		e.number(int64(field))

@@ -13,7 +13,7 @@ import (
 
 // functions are those that the templates call besides the methods of the tables.
 var functions = template.FuncMap{
-	"arguments": arguments, "cell": cell, "pick": pick,
+	"cell": cell, "pick": pick,
 	"camel": camel, "snake": snake, "shout": shout, "variant": func(name string) string { return title(name) },
 	"dashes":  func(text any) string { return strings.ReplaceAll(fmt.Sprint(text), " ", "-") },
 	"upper":   strings.ToUpper,
@@ -31,12 +31,12 @@ var functions = template.FuncMap{
 	"resource": func(f abi.Field) string {
 		return strings.TrimPrefix(fieldName(abi.Container, abi.Resources+f), "resources.")
 	},
-	"function": func(name string) (abi.Function, error) {
+	"function": func(name string) (*abi.Function, error) {
 		i := slices.IndexFunc(abi.Functions, func(f abi.Function) bool { return f.Name == name })
 		if i < 0 {
-			return abi.Function{}, fmt.Errorf("there is no function %q", name)
+			return nil, fmt.Errorf("there is no function %q", name)
 		}
-		return abi.Functions[i], nil
+		return &abi.Functions[i], nil
 	},
 	"pageOf": func(function string) string {
 		if group.OfFunction(function) == group.Core {

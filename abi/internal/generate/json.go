@@ -289,12 +289,12 @@ func functionRows() (rows []functionRow) {
 			Number: i, Name: f.Name, Params: []paramRow{}, Result: wat(f.Result), Needs: f.Needs.String(),
 			Group: group.OfFunction(f.Name), Since: since("function", f.Name),
 		}
-		for _, a := range arguments(f) {
+		for _, a := range f.Arguments() {
 			p := paramRow{Name: a.Name, Type: wat(a.Type), Length: a.Length}
 			switch a.Shape {
-			case text, buffer:
+			case abi.Text, abi.Buffer:
 				p.PointsTo = string(a.Shape)
-			case number:
+			case abi.Number:
 				p.PointsTo = "i64"
 			}
 			row.Params = append(row.Params, p)
