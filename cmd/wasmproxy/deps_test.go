@@ -33,7 +33,7 @@ var mayImport = map[string]string{
 	"runtime/wasm/preflight":   "abi runtime/wasm/binary",
 	"runtime/wasm/fuel":        "runtime/wasm/binary runtime/wasm/preflight",
 	"runtime/remote":           "abi runtime/crifield runtime/plugin runtime/remote/runtimehook",
-	"runtime/recording":        "abi runtime/plugin",
+	"runtime/recording":        "abi abi/spelling runtime/plugin",
 	"runtime/registry":         "abi runtime/plugin runtime/observe runtime/regular",
 	"runtime/regular":          "",
 	"runtime/delivery":         "abi runtime/plugin runtime/registry runtime/regular",
@@ -73,6 +73,7 @@ var mayImport = map[string]string{
 	"cmd/wasmproxy/demo":       "plugins-wasm runtime/cgroup/rules runtime/config runtime/daemon runtime/kubelet runtime/simulate runtime/observe runtime/observe/slogsink runtime/regular",
 	"abi/internal/generate":    "abi abi/group runtime/cgroup/rules",
 	"abi/group":                "abi",
+	"abi/spelling":             "abi",
 	"sdk/fixture":              "abi sdk/internal/native", // the format of fixtures, which the proxy and plugins share
 	"sdk":                      "abi sdk/internal/native",
 	"sdk/json":                 "sdk",
@@ -82,7 +83,7 @@ var mayImport = map[string]string{
 	"sdk/internal/native":      "abi",
 	"sdk/internal/calls":       "abi sdk",
 	"sdk/internal/guest":       "sdk/fixture runtime/plugin runtime/simulate runtime/wasm", // for tests
-	"sdk/conformance":          "abi abi/group sdk/fixture",                                // the vectors, and the kit that tests hosts
+	"sdk/conformance":          "abi abi/group abi/spelling sdk/fixture",                   // the vectors, and the kit that tests hosts
 	"sdk/sdktest":              "abi sdk/fixture sdk/internal/native",
 }
 

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/abi/spelling"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -27,15 +27,17 @@ func parse(name string, args []any, is any, failed string, hidden bool) (*plugin
 		switch {
 		case p.Shape == abi.Text:
 			var b []byte
-			b, err = unspell(shapes[p.Name], args[i], recordKeys(q))
+			b, err = spelling.Read(spelling.FormOf[p.Name], args[i], recordKeys(q))
 			arg = plugin.Arg{Text: string(b), IsText: true}
 		case p.Name == "object", p.Name == "pod":
-			q.Kind, err = objectOf(args[i])
+			q.Kind, err = spelling.Object(args[i])
 			arg.Number = int64(q.Kind)
 		case p.Name == "field":
-			arg.Number, err = fieldOf(q, args[i])
+			var field abi.Field
+			field, q.Kind, err = spelling.Field(args[i], q.Kind)
+			arg.Number = int64(field)
 		default:
-			arg.Number, err = integer(args[i])
+			arg.Number, err = spelling.Integer(args[i])
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.Name, err)
@@ -59,47 +61,12 @@ func parse(name string, args []any, is any, failed string, hidden bool) (*plugin
 	case silent:
 		err = fmt.Errorf("%s answers nothing but errors", name)
 	case name == "get_i64", name == "pod_find":
-		q.Number, err = integer(is)
+		q.Number, err = spelling.Integer(is)
 	default:
-		q.Data, err = unspell(shapes[name], is, recordKeys(q))
+		q.Data, err = spelling.Read(spelling.FormOf[name], is, recordKeys(q))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("is: %w", err)
 	}
 	return q, nil
-}
-
-func objectOf(v any) (abi.Object, error) {
-	name, ok := v.(string)
-	if !ok {
-		n, err := integer(v)
-		return abi.Object(n), err
-	}
-	for o := abi.Event; o <= abi.Node; o++ {
-		if o.String() == name {
-			return o, nil
-		}
-	}
-	return 0, fmt.Errorf("there is no object %q: want event, pod, container, node or the number of a handle", name)
-}
-
-// fieldOf reads a field's name, or its number. The name on a handle says what that stands for: container.id.
-func fieldOf(q *plugin.Question, v any) (int64, error) {
-	name, ok := v.(string)
-	if !ok {
-		return integer(v)
-	}
-	if q.Kind >= abi.FirstHandle {
-		object, field, _ := strings.Cut(name, ".")
-		kind, err := objectOf(object)
-		if err != nil {
-			return 0, fmt.Errorf("%q: want the kind before the field of a handle, as in container.id", name)
-		}
-		q.Kind, name = kind, field
-	}
-	info, ok := abi.FieldByName(q.Kind, name)
-	if !ok {
-		return 0, fmt.Errorf("%v has no field %q", q.Kind, name)
-	}
-	return int64(info.Field), nil
 }

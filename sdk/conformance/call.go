@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/abi/spelling"
 )
 
 // Call is a call of a host function, or the end of the program.
@@ -108,56 +108,13 @@ func (c *Call) Field() (info abi.FieldInfo, ok bool) {
 	if c.Function == nil || len(c.Args) < 2 || c.Function.Params[1].Name != "field" {
 		return info, false
 	}
-	object, kind, err := objectOf(c.Args[0])
+	object, err := spelling.Object(c.Args[0])
 	if err != nil {
 		return info, false
 	}
-	field, kind, err := fieldOf(c.Args[1], kind)
+	field, kind, err := spelling.Field(c.Args[1], object)
 	if err != nil || object < 0 {
 		return info, false
 	}
 	return abi.FieldOf(kind, field)
-}
-
-// objectOf reads an object's name or number. A handle has no kind.
-func objectOf(arg any) (number int64, kind abi.Object, err error) {
-	name, ok := arg.(string)
-	if !ok {
-		number, err := numberOf(arg)
-		return number, abi.Object(number), err
-	}
-	for o := abi.Event; o <= abi.Node; o++ {
-		if o.String() == name {
-			return int64(o), o, nil
-		}
-	}
-	return 0, 0, fmt.Errorf("there is no object %q", name)
-}
-
-// fieldOf reads a field's name, which says the object where that is a handle
-// ("container.id"), or its number.
-func fieldOf(arg any, kind abi.Object) (abi.Field, abi.Object, error) {
-	name, ok := arg.(string)
-	if !ok {
-		number, err := numberOf(arg)
-		return abi.Field(number), kind, err
-	}
-	for _, o := range []abi.Object{abi.Pod, abi.Container} {
-		if rest, found := strings.CutPrefix(name, o.String()+"."); found {
-			kind, name = o, rest
-		}
-	}
-	info, ok := abi.FieldByName(kind, name)
-	if !ok {
-		return 0, 0, fmt.Errorf("%v has no field %q", kind, name)
-	}
-	return info.Field, kind, nil
-}
-
-func numberOf(arg any) (int64, error) {
-	n, ok := arg.(json.Number)
-	if !ok {
-		return 0, fmt.Errorf("%v is not a number", arg)
-	}
-	return n.Int64()
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/abi/group"
+	"github.com/wasmproxy/wasmproxy/abi/spelling"
 	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
 
@@ -112,7 +113,7 @@ func (c *Call) groups(h abi.Hook) (groups []string) {
 		groups = append(groups, "cgroup")
 	}
 	if c.Name() == "feature" { // which tells whether the host has a group
-		n, _ := numberOf(c.Args[0])
+		n, _ := spelling.Integer(c.Args[0])
 		switch abi.Feature(n) {
 		case abi.FeatureCgroupV2, abi.FeatureCgroupFiles:
 			groups = append(groups, "cgroup")

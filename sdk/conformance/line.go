@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/abi/spelling"
 )
 
 // configLength stands for the length of the configuration, which is known last.
@@ -50,13 +51,13 @@ func (e *encoder) line() (string, error) {
 	case "random":
 		return fmt.Sprintf("info: 0 %v", c.Is), nil
 	case "get_i64":
-		n, err := numberOf(c.Is)
+		n, err := spelling.Integer(c.Is)
 		return "info: 0 " + hex.EncodeToString(little.AppendUint64(nil, uint64(n))), err
 	case "pod_find", "log_level", "now", "feature":
-		n, err := numberOf(c.Is)
+		n, err := spelling.Integer(c.Is)
 		return "info: " + strconv.FormatInt(n, 10), err
 	}
-	b, err := e.answer()
+	b, err := e.bytes(spelling.FormOf[name], c.Is)
 	return "info: " + strconv.Itoa(len(b)) + shown(hex.EncodeToString(b)), err
 }
 
@@ -65,21 +66,4 @@ func shown(digits string) string {
 		return ""
 	}
 	return " " + digits
-}
-
-// answer is what Is says in the form that the function gives it.
-func (e *encoder) answer() ([]byte, error) {
-	list, ok := e.call.Is.([]any)
-	if name := e.call.Name(); !ok || name != "pod_list" && name != "container_list" {
-		return e.bytes(e.call.Is)
-	}
-	var b []byte
-	for _, handle := range list {
-		n, err := numberOf(handle)
-		if err != nil {
-			return nil, err
-		}
-		b = little.AppendUint32(b, uint32(n))
-	}
-	return b, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/abi/spelling"
 )
 
 // Sample is a field that a plugin may write in some hook, and how.
@@ -88,7 +89,7 @@ func (c *Call) handle() (n int64, ok bool) {
 	if len(c.Args) == 0 || c.Function.Params[0].Name != "object" {
 		return 0, false
 	}
-	n, err := numberOf(c.Args[0])
+	n, err := spelling.Integer(c.Args[0])
 	return n, err == nil && n >= int64(abi.FirstHandle)
 }
 

@@ -2,14 +2,11 @@ package conformance
 
 import (
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
-	"iter"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/abi/spelling"
 )
 
 // What an argument in the script is.
@@ -32,11 +29,11 @@ var little = binary.LittleEndian
 
 // encoder writes one call, and the line that the program logs of it.
 type encoder struct {
-	call *Call
-	n    string // which time it is
-	args []any  // that are still to be encoded
-	kind abi.Object
-	info abi.FieldInfo
+	call   *Call
+	n      string // which time it is
+	args   []any  // that are still to be encoded
+	object abi.Object
+	info   abi.FieldInfo
 
 	out   []byte
 	given byte
@@ -82,17 +79,17 @@ func (e *encoder) argument(a abi.Argument) error {
 	case a.Shape == abi.Text:
 		return e.text(arg)
 	case a.Name == "object" || a.Name == "pod":
-		object, kind, err := objectOf(arg)
-		e.kind = kind
-		e.number(object)
+		object, err := spelling.Object(arg)
+		e.object = object
+		e.number(int64(object))
 		return err
 	case a.Name == "field":
-		field, kind, err := fieldOf(arg, e.kind)
+		field, kind, err := spelling.Field(arg, e.object)
 		e.info, _ = abi.FieldOf(kind, field)
 		e.number(int64(field))
 		return err
 	}
-	n, err := numberOf(arg)
+	n, err := spelling.Integer(arg)
 	e.number(n)
 	return err
 }
@@ -131,73 +128,28 @@ func (e *encoder) place(n uint32) {
 
 func (e *encoder) text(arg any) error {
 	if long, ok := arg.(map[string]any); ok && long["repeat"] != nil {
-		n, err := numberOf(long["times"])
+		n, err := spelling.Integer(long["times"])
 		e.tag(repeat)
 		e.out = append(little.AppendUint32(e.out, uint32(n)), fmt.Sprint(long["repeat"])[0])
 		return err
 	} else if ok && long["outside"] != nil {
-		n, err := numberOf(long["outside"])
+		n, err := spelling.Integer(long["outside"])
 		if err != nil {
 			return err
 		}
 		e.pointer(n)
 		return nil
 	}
-	b, err := e.bytes(arg)
+	b, err := e.bytes(spelling.Entries, arg)
 	e.tag(text)
 	e.out = append(little.AppendUint32(e.out, uint32(len(b))), b...)
 	return err
 }
 
 // bytes encodes what is text, a list, a record, or bytes in hexadecimal.
-func (e *encoder) bytes(arg any) ([]byte, error) {
-	switch arg := arg.(type) {
-	case string:
-		return []byte(strings.ReplaceAll(arg, "{n}", e.n)), nil
-	case []any:
-		list, err := e.list(arg)
-		return abi.AppendList(nil, list), err
-	case map[string]any:
-		if digits, ok := arg["hex"].(string); ok {
-			return hex.DecodeString(digits)
-		}
-		pairs, ok := arg["pairs"].([]any)
-		if !ok {
-			for _, key := range slices.Sorted(maps.Keys(arg)) {
-				pairs = append(pairs, []any{key, arg[key]})
-			}
-		}
-		return abi.AppendEntries(nil, pairsOf(pairs)), nil
+func (e *encoder) bytes(form spelling.Form, arg any) ([]byte, error) {
+	if text, ok := arg.(string); ok {
+		arg = strings.ReplaceAll(text, "{n}", e.n)
 	}
-	return nil, fmt.Errorf("%v is neither text nor list nor record", arg)
-}
-
-// pairsOf are entries in this order, of which several may have one key.
-func pairsOf(pairs []any) iter.Seq2[string, string] {
-	return func(yield func(k, v string) bool) {
-		for _, p := range pairs {
-			if kv, ok := p.([]any); !ok || len(kv) != 2 || !yield(fmt.Sprint(kv[0]), fmt.Sprint(kv[1])) {
-				return
-			}
-		}
-	}
-}
-
-// list encodes the elements of a list: those of a record in the order of its keys.
-func (e *encoder) list(elements []any) ([]string, error) {
-	list := make([]string, len(elements))
-	for i, element := range elements {
-		switch element := element.(type) {
-		case string:
-			list[i] = element
-		case map[string]any:
-			list[i] = string(abi.AppendRecord(nil, e.info.RecordKeys(), func(key string) string {
-				v, _ := element[key].(string)
-				return v
-			}))
-		default:
-			return nil, fmt.Errorf("%v is neither text nor record", element)
-		}
-	}
-	return list, nil
+	return spelling.Read(form, arg, e.info.RecordKeys())
 }
