@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
@@ -53,10 +52,6 @@ type Breaker struct {
 	status  BreakerStatus
 	backOff time.Duration
 	period  uint64 // grows at each change of state; answers of calls of an earlier one count for nothing
-
-	// well is the period while the breaker is closed and knows of no fault, else 0. It spares
-	// calls the lock: a success is nothing new then, and what happens meanwhile comes after.
-	well atomic.Uint64
 }
 
 // NewBreaker returns the closed breaker of a plugin. now is time.Now if nil.
@@ -64,9 +59,7 @@ func NewBreaker(observer observe.Observer, plugin string, now func() time.Time) 
 	if now == nil {
 		now = time.Now
 	}
-	b := &Breaker{plugin: plugin, observer: observer, now: now, period: 1}
-	b.well.Store(b.period)
-	return b
+	return &Breaker{plugin: plugin, observer: observer, now: now}
 }
 
 // Status returns what the breaker does at the moment.
@@ -93,11 +86,7 @@ func (b *Breaker) update(ctx context.Context, change func()) {
 	b.mu.Lock()
 	before := b.status
 	change()
-	after, well := b.status, b.period
-	if after.State != Closed || after.Faults > 0 {
-		well = 0
-	}
-	b.well.Store(well)
+	after := b.status
 	b.mu.Unlock()
 	switch {
 	case after.State == Open && after.Faults > before.Faults:
@@ -128,9 +117,6 @@ func (b *Breaker) enter() (period uint64, err error) {
 	if b == nil {
 		return 0, nil
 	}
-	if period := b.well.Load(); period != 0 {
-		return period, nil
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.status.State == Closed {
@@ -145,7 +131,7 @@ func (b *Breaker) enter() (period uint64, err error) {
 
 // leave says how a call of a period went.
 func (b *Breaker) leave(ctx context.Context, period uint64, how outcome, err error) {
-	if b == nil || how == success && b.well.Load() == period {
+	if b == nil {
 		return
 	}
 	b.update(ctx, func() {
