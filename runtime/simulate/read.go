@@ -33,14 +33,6 @@ var otherKind = regexp.MustCompile(`(?m)^kind:\s*"?(\w+)`)
 // variable that is not in base64.
 var badValue = regexp.MustCompile(`(invalid value for bytes field \w+): .*`)
 
-// withoutValue is the error without such a value, which may be a secret.
-func withoutValue(err error) error {
-	if err == nil || !badValue.MatchString(err.Error()) {
-		return err
-	}
-	return errors.New(badValue.ReplaceAllString(err.Error(), "$1: it is not in base64"))
-}
-
 func readFixture(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 	cases, err := fixture.Parse("case", file)
 	if err != nil {
@@ -84,7 +76,10 @@ func FromRequest(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 	name := request.ProtoReflect().Descriptor().Name()
 	var err error
 	if json.Valid(file) {
-		err = withoutValue(protojson.Unmarshal(file, request))
+		err = protojson.Unmarshal(file, request)
+		if err != nil && badValue.MatchString(err.Error()) { // the value may be a secret
+			err = errors.New(badValue.ReplaceAllString(err.Error(), "$1: it is not in base64"))
+		}
 	} else {
 		err = proto.Unmarshal(file, request)
 	}

@@ -87,22 +87,18 @@ func constants(dir string) (*constantSet, error) {
 		for _, spec := range gen.Specs {
 			v := spec.(*ast.ValueSpec)
 			for _, name := range v.Names {
-				block = append(block, newNamed(name.Name, info.Defs[name].(*types.Const).Val(), v))
+				n := named{Name: name.Name, Comment: strings.TrimSpace(v.Comment.Text())}
+				if val := info.Defs[name].(*types.Const).Val(); val.Kind() == constant.String {
+					n.Value = constant.StringVal(val)
+				} else {
+					n.Value, _ = constant.Int64Val(val)
+				}
+				block = append(block, n)
 			}
 		}
 		set.blocks[block[0].Name] = block
 	}
 	return set, nil
-}
-
-func newNamed(name string, v constant.Value, spec *ast.ValueSpec) named {
-	n := named{Name: name, Comment: strings.TrimSpace(spec.Comment.Text())}
-	if v.Kind() == constant.String {
-		n.Value = constant.StringVal(v)
-	} else {
-		n.Value, _ = constant.Int64Val(v)
-	}
-	return n
 }
 
 // snake turns a name of Go's or the table's into words joined by underscores, in
