@@ -62,7 +62,8 @@ func (p *slot) judge(ctx context.Context, generation string) {
 		}
 	}
 	t := s.trials.Get(p.id, generation)
-	if !there || t == nil || !t.Open() { // another version has come, or a bypass
+	begun := t != nil && t.Open() && !t.Ends.IsZero()
+	if !there || !begun { // another version has come, or a bypass; or this one anew, whose probation is about to begin
 		p.judging = ""
 		return
 	}
