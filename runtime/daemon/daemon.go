@@ -103,7 +103,6 @@ func runOnce(ctx context.Context, c *config.Config, observer observe.Observer, o
 // server answers calls. See [proxy.Server] and [docker.Server].
 type server interface {
 	Serve(ctx context.Context, l net.Listener) error
-	Connections() int
 }
 
 // daemon is everything that one run holds.

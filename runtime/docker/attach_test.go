@@ -167,11 +167,11 @@ func TestGoneCaller(t *testing.T) {
 			conn := n.dial()
 			io.WriteString(conn, test.request+"\r\n")
 			<-began
-			if open := n.server.Connections(); open != 1 {
+			if open := n.peers.Connections(); open != 1 {
 				t.Errorf("%d connections are open, want 1", open)
 			}
 			conn.Close()
-			eventually(t, "no connection is open", func() bool { return n.server.Connections() == 0 })
+			eventually(t, "no connection is open", func() bool { return n.peers.Connections() == 0 })
 		})
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/peers"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
@@ -111,6 +112,7 @@ type node struct {
 	direct string // Docker's
 	http   *http.Client
 	server *docker.Server
+	peers  peers.Set // that are connected to server
 	store  *pods.Store
 	client *docker.Client
 	ledger *enforce.Ledger
@@ -146,7 +148,7 @@ func newNode(t *testing.T, all bool, members ...plugin.Member) *node {
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
 	l := listen(t, n.socket)
-	go func() { defer close(served); n.server.Serve(ctx, l) }()
+	go func() { defer close(served); n.server.Serve(ctx, n.peers.Listen(l)) }()
 	n.stop = func() { cancel(); <-served }
 	t.Cleanup(n.stop)
 	n.http = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -12,7 +12,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/metadata"
@@ -38,7 +37,6 @@ type Server struct {
 	hooked   *httputil.ReverseProxy // of those to requests that plugins hook
 	http     *http.Server
 	requests sync.WaitGroup
-	open     atomic.Int64       // connections
 	stopping context.Context    // done when shutdown has begun
 	stop     context.CancelFunc // begins it
 	cut      context.Context    // done when no request may take longer
@@ -60,7 +58,7 @@ func New(opts Options) *Server {
 	withConn := func(ctx context.Context, conn net.Conn) context.Context {
 		return context.WithValue(ctx, connKey{}, conn)
 	}
-	s.http = &http.Server{Handler: s, ErrorLog: discard, ConnState: s.count, ConnContext: withConn}
+	s.http = &http.Server{Handler: s, ErrorLog: discard, ConnContext: withConn}
 	return s
 }
 
@@ -74,18 +72,6 @@ func rewrite(r *httputil.ProxyRequest) {
 		}
 	}
 }
-
-func (s *Server) count(_ net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateNew:
-		s.open.Add(1)
-	case http.StateClosed, http.StateHijacked: // its request is still served
-		s.open.Add(-1)
-	}
-}
-
-// Connections returns how many connections of callers are open.
-func (s *Server) Connections() int { return int(s.open.Load()) }
 
 // Serve answers requests on l until ctx is done or l fails. It then closes l, ends requests that
 // have no end of their own, such as those for events, gives others DrainTimeout to finish before
@@ -153,7 +139,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if version != "" && slices.Compare(numbersOf(version), numbersOf(op.since)) < 0 {
 		c.unseen = fmt.Errorf("it is of version %s of Docker's API, and plugins are shown version %s and newer; use a newer client", version, op.since)
 	}
-	c.w = &writer{ResponseWriter: w, server: s}
+	c.w = &writer{ResponseWriter: w}
 	c.w.Header()["Content-Type"], c.w.Header()["Date"] = nil, nil // not to be made up where Docker sends none
 	defer c.finish(ctx)
 
@@ -201,9 +187,6 @@ func (c *call) finish(ctx context.Context) {
 			c.opts.Observer.Observe(ctx, &observe.Panicked{During: "a call", Method: c.op.name, Panic: fmt.Sprint(p), Stack: string(debug.Stack())})
 			refuse(c.w, http.StatusInternalServerError, observe.PanickedAnswer)
 		}
-	}
-	if c.w.upgraded {
-		c.open.Add(-1)
 	}
 	if !c.opts.Observer.Wants(observe.KindCallFinished) {
 		return

@@ -12,9 +12,7 @@ import (
 // writer is the way to the caller. It remembers the answer's code.
 type writer struct {
 	http.ResponseWriter
-	server   *Server
-	code     int
-	upgraded bool // the connection is not HTTP's any more
+	code int
 }
 
 // Unwrap is for http.ResponseController.
@@ -34,8 +32,7 @@ func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return conn, buffered, err
 	}
-	w.upgraded, w.code = true, http.StatusSwitchingProtocols
-	w.server.open.Add(1)
+	w.code = http.StatusSwitchingProtocols
 	return &upgraded{conn, buffered.Reader}, buffered, nil
 }
 

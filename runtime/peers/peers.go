@@ -26,6 +26,13 @@ type Set struct {
 // Listen returns a listener that notes the connections of l, a Unix socket.
 func (s *Set) Listen(l net.Listener) net.Listener { return &listener{l, s} }
 
+// Connections returns how many connections are open.
+func (s *Set) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.open)
+}
+
 // All returns the processes by their PIDs. The name of a program is any text, as it has it in /proc/PID/comm, and empty if
 // it ended at once. The user is the one that it had when it connected.
 func (s *Set) All() []status.Peer {

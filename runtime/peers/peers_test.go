@@ -70,7 +70,13 @@ func TestPeers(t *testing.T) {
 	program = program[:min(len(program), 15)] // what the kernel keeps
 	check := func(want map[int]int) {
 		t.Helper()
-		all := set.All()
+		all, open := set.All(), 0
+		for _, connections := range want {
+			open += connections
+		}
+		if set.Connections() != open {
+			t.Errorf("%d connections, want %d", set.Connections(), open)
+		}
 		if len(all) != len(want) {
 			t.Errorf("the peers are %+v, want %v", all, want)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"sync"
-	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc/credentials"
@@ -114,30 +113,25 @@ func callerOf(ctx context.Context) *caller {
 type callers struct {
 	credentials.TransportCredentials
 	answers  *semaphore.Weighted // the bytes of all
-	open     atomic.Int64        // connections
 	arriving sync.WaitGroup      // connections that were accepted and have had no ServerHandshake yet
 }
 
 func (c *callers) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	defer c.arriving.Done()
 	answers := &share{total: c.answers, own: semaphore.NewWeighted(answersPerCaller)}
-	c.open.Add(1)
-	return &closing{Conn: conn, closed: sync.OnceFunc(func() {
-		c.open.Add(-1)
-		answers.close()
-	})}, &caller{answers}, nil
+	return &closing{conn, answers}, &caller{answers}, nil
 }
 
 // Clone is part of credentials.TransportCredentials.
 func (c *callers) Clone() credentials.TransportCredentials { return c }
 
-// closing is a connection whose end is noted.
+// closing is a connection whose share ends with it.
 type closing struct {
 	net.Conn
-	closed func()
+	answers *share
 }
 
 func (c *closing) Close() error {
-	c.closed()
+	c.answers.close()
 	return c.Conn.Close()
 }

@@ -132,9 +132,6 @@ func (l *countedListener) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// Connections returns how many connections of callers are open.
-func (s *Server) Connections() int { return int(s.callers.open.Load()) }
-
 // handle carries one call of any method.
 func (s *Server) handle(_ any, down grpc.ServerStream) (err error) {
 	method, _ := grpc.MethodFromServerStream(down) // ok for any server stream
