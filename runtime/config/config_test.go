@@ -83,6 +83,8 @@ func TestBadSettingsAreNamed(t *testing.T) {
 		{"an audit log at no absolute path", "", []string{"--audit-log=audit.json"}, [2]string{}, `audit-log: "audit.json" is neither journald nor an absolute path`},
 		{"an audit log of no size", "", []string{"--audit-log-size=100"}, [2]string{}, `audit-log-size: "100" is not a size such as 256Mi`},
 		{"an audit log that is too large", "", []string{"--audit-log-size=1048577Mi"}, [2]string{}, `audit-log-size: "1048577Mi" is more than 1048576Mi`},
+		{"leading zero in a variable", "", nil, [2]string{"WASMPROXY_AUDIT_LOG_COUNT", "012"}, `environment variable WASMPROXY_AUDIT_LOG_COUNT: audit-log-count: "012" is not a whole number such as 5`},
+		{"leading zero in a text", "audit-log-count: \"010\"\n", nil, [2]string{}, `audit-log-count: "010" is not a whole number such as 5`},
 		{"no renamed audit log", "", []string{"--audit-log-count=0"}, [2]string{}, `audit-log-count: 0 is not between 1 and 1000`},
 		{"memory without a unit", "", []string{"--guest-memory=256"}, [2]string{}, `guest-memory: "256" is not a size such as 256Mi`},
 		{"no memory", "", []string{"--guest-memory=0Mi"}, [2]string{}, `guest-memory: "0Mi"`},

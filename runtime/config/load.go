@@ -261,8 +261,8 @@ func (s setting) check(text string) error {
 			return wrong(s.key, "%q is not true or false", text)
 		}
 	case reflect.TypeFor[int64]():
-		if _, err := strconv.ParseInt(text, 10, 64); err != nil {
-			return wrong(s.key, "%q is not a whole number", text)
+		if n, err := strconv.ParseInt(text, 10, 64); err != nil || strconv.FormatInt(n, 10) != text { // 012 is 10 to koanf
+			return wrong(s.key, "%q is not a whole number such as 5", text)
 		}
 	}
 	return nil
