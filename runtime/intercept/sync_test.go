@@ -258,7 +258,11 @@ func TestEventsOutliveTheTimeOfWhoSynchronizes(t *testing.T) {
 		}, true, func(o *intercept.Options) { o.CallTime = 30 * time.Second })
 		short, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		go n.call(short, "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c1"}, &runtimeapi.StartContainerResponse{})
+		frame, err := cri.NewFrame(&runtimeapi.StartContainerRequest{ContainerId: "c1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go n.callFrame(short, "StartContainer", frame, &runtimeapi.StartContainerResponse{})
 		time.Sleep(time.Millisecond) // it synchronizes by now
 		n.must(n.startC1())
 		if synctest.Wait(); events.Load() != 1 || tries.Load() != 2 {
