@@ -38,7 +38,7 @@ func removeCommand() *cobra.Command {
 					return err
 				}
 				if dir == c.HookDir {
-					return fmt.Errorf("%s is in hook-dir, %s, whose files are not those of this command: remove its own there by hand", plugin.Name(id), plugin.Name(dir))
+					return fmt.Errorf("%[1]s is of hook-dir, %[2]s, whose files this command leaves alone: remove those of %[1]s there", plugin.Name(id), plugin.Name(dir))
 				}
 			}
 			removed, err := delivery.Directory(c.PluginDir).Remove(cmd.Context(), ids, force)

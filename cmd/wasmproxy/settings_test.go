@@ -212,7 +212,7 @@ func TestRemoveFromHookDir(t *testing.T) {
 	}
 	var out bytes.Buffer
 	code := run(t.Context(), newRoot(""), []string{"plugin", "remove", "10-module", "--config", file}, &out, &out)
-	if _, err := os.Stat(module); code != exitFailure || err != nil || !strings.Contains(out.String(), "10-module is in hook-dir, "+dir+"/hooks") {
+	if _, err := os.Stat(module); code != exitFailure || err != nil || !strings.Contains(out.String(), "10-module is of hook-dir, "+dir+"/hooks") {
 		t.Errorf("exit code %d, %v: %s", code, err, &out)
 	}
 }
