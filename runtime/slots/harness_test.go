@@ -44,7 +44,7 @@ func openSlots(t *testing.T, c *config.Config, engine wasm.Options) (s *Slots, c
 		}
 		must(wasms.Close(context.Background()))
 		must(r.Close())
-		must(s.Save(context.Background()))
+		s.Save(context.Background())
 		must(conn.Close())
 	}
 }

@@ -152,9 +152,8 @@ func await(ctx context.Context, tasks *sync.WaitGroup, of string, observer obser
 }
 
 // Save saves what plugins keep, after Close.
-func (s *Slots) Save(ctx context.Context) error {
-	err := s.durable.Close()
+func (s *Slots) Save(ctx context.Context) {
+	s.durable.Close()
 	s.lastGood.Close(ctx)
 	s.trials.Close(ctx)
-	return err
 }
