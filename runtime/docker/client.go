@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -25,6 +26,8 @@ type Client struct {
 	transport *http.Transport
 	all       bool          // containers get hooks that Kubernetes did not make
 	reading   chan struct{} // holds one for each answer that is read and decoded
+
+	listed atomic.Pointer[info] // of the node, asked since pods were last listed; nil: not yet
 }
 
 // NewClient returns a Client of the daemon on a unix socket, "unix://" and an absolute path or the

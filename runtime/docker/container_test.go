@@ -69,7 +69,7 @@ func TestImageOfARequest(t *testing.T) {
 // TestHandlerOfAPod: the handler docker is the daemon's default runtime, for which Docker has no name of its own.
 func TestHandlerOfAPod(t *testing.T) {
 	of := &container{HostConfig: hostConfig{Runtime: "nvidia"}}
-	was := &runtimeapi.RunPodSandboxRequest{RuntimeHandler: of.HostConfig.handlerOf()}
+	was := &runtimeapi.RunPodSandboxRequest{RuntimeHandler: "nvidia"}
 	for handler, want := range map[string]string{"nvidia": "nvidia", "kata": "kata", "docker": "", "": ""} {
 		e := newChanges([]byte(`{"HostConfig":{"Runtime":"nvidia"}}`))
 		e.pod(of, standalone, was, &runtimeapi.RunPodSandboxRequest{RuntimeHandler: handler})

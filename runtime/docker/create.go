@@ -64,7 +64,8 @@ func (c *call) create() {
 
 // podStage makes RunPodSandbox of the request.
 func (c *call) podStage(name string, of *container, k kind) (stage, *runtimeapi.RunPodSandboxRequest) {
-	request := &runtimeapi.RunPodSandboxRequest{Config: podConfig(name, of, k), RuntimeHandler: of.HostConfig.handlerOf()}
+	handler := c.opts.Client.handlerOf(c.r.Context(), of.HostConfig.Runtime)
+	request := &runtimeapi.RunPodSandboxRequest{Config: podConfig(name, of, k), RuntimeHandler: handler}
 	return stage{
 		request: request,
 		changed: func(to proto.Message, e *changes) { e.pod(of, k, request, to.(*runtimeapi.RunPodSandboxRequest)) },
@@ -166,7 +167,7 @@ func (c *call) update() {
 	}
 	request.Linux = of.cri()
 	c.hook(stage{request: request, changed: func(to proto.Message, e *changes) {
-		e.cpus = func() int64 { return c.opts.Client.cpus(c.r.Context()) }
+		e.cpus = func() int64 { return c.opts.Client.info(c.r.Context()).NCPU }
 		had := *has() // and what the update names
 		had.NanoCpus = cmp.Or(of.NanoCpus, had.NanoCpus)
 		if of.MemorySwap != 0 {

@@ -161,15 +161,6 @@ func namespace(mode string) runtimeapi.NamespaceMode {
 	return runtimeapi.NamespaceMode_POD
 }
 
-// handlerOf is the runtime handler of a container.
-func (h *hostConfig) handlerOf() string {
-	switch h.Runtime {
-	case "", "runc", "io.containerd.runc.v2": // Docker fills in its default one
-		return defaultHandler
-	}
-	return h.Runtime
-}
-
 // cri returns resources as CRI has them. Docker's NanoCpus are a quota.
 func (h *hostConfig) cri() *runtimeapi.LinuxContainerResources {
 	r := h.resources.cri()

@@ -23,20 +23,37 @@ func (c *Client) Version(ctx context.Context, _ *runtimeapi.VersionRequest, _ ..
 }
 
 type info struct {
-	CgroupDriver string
-	Runtimes     map[string]json.RawMessage
-	NCPU         int64
+	CgroupDriver, DefaultRuntime string
+	Runtimes                     map[string]json.RawMessage
+	NCPU                         int64
 }
 
-// cpus asks how many CPUs the node has. It is 0 if Docker does not tell.
-func (c *Client) cpus(ctx context.Context) int64 {
+// info asks about the node. It is empty if Docker does not tell.
+func (c *Client) info(ctx context.Context) *info {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	var i info
-	if err := c.get(ctx, "/info", nil, &i); err != nil {
-		return 0
+	i := new(info)
+	if err := c.get(ctx, "/info", nil, i); err != nil {
+		return new(info)
 	}
-	return i.NCPU
+	return i
+}
+
+// handlerOf is the runtime handler of one of Docker's runtimes. Where a request names none, Docker fills in its default one.
+func (c *Client) handlerOf(ctx context.Context, runtime string) string {
+	switch runtime {
+	case "", "runc", "io.containerd.runc.v2":
+		return defaultHandler
+	}
+	i := c.listed.Load()
+	if i == nil { // Docker starts programs to answer, so not for each pod of a list
+		i = c.info(ctx)
+		c.listed.Store(i)
+	}
+	if runtime == i.DefaultRuntime {
+		return defaultHandler
+	}
+	return runtime
 }
 
 // RuntimeConfig implements the method of CRI's RuntimeService.
@@ -57,9 +74,12 @@ func (c *Client) RuntimeConfig(
 func (c *Client) Status(ctx context.Context, _ *runtimeapi.StatusRequest, _ ...grpc.CallOption) (*runtimeapi.StatusResponse, error) {
 	var i info
 	err := c.get(ctx, "/info", nil, &i)
+	if err == nil {
+		c.listed.Store(&i)
+	}
 	answer := &runtimeapi.StatusResponse{RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Name: defaultHandler}}}
 	for name := range i.Runtimes {
-		if h := (hostConfig{Runtime: name}); !c.all || h.handlerOf() == defaultHandler {
+		if !c.all || c.handlerOf(ctx, name) == defaultHandler {
 			continue
 		}
 		answer.RuntimeHandlers = append(answer.RuntimeHandlers, &runtimeapi.RuntimeHandler{Name: name})
@@ -71,6 +91,7 @@ func (c *Client) Status(ctx context.Context, _ *runtimeapi.StatusRequest, _ ...g
 func (c *Client) ListPodSandbox(
 	ctx context.Context, r *runtimeapi.ListPodSandboxRequest, _ ...grpc.CallOption,
 ) (*runtimeapi.ListPodSandboxResponse, error) {
+	c.listed.Store(nil) // Docker may have been given another default runtime
 	all, err := c.list(ctx, r.GetFilter().GetId())
 	answer := new(runtimeapi.ListPodSandboxResponse)
 	for _, s := range all {
@@ -139,7 +160,7 @@ func (c *Client) PodSandboxStatus(
 	return &runtimeapi.PodSandboxStatusResponse{
 		Status: &runtimeapi.PodSandboxStatus{
 			Id: of.ID, Metadata: config.GetMetadata(), State: podState(of.State.Status), CreatedAt: created(of.Created),
-			Labels: config.GetLabels(), Annotations: config.GetAnnotations(), RuntimeHandler: of.HostConfig.handlerOf(),
+			Labels: config.GetLabels(), Annotations: config.GetAnnotations(), RuntimeHandler: c.handlerOf(ctx, of.HostConfig.Runtime),
 		},
 		Info: map[string]string{"info": string(detail)},
 	}, err
@@ -195,7 +216,7 @@ func (c *Client) UpdateContainerResources(
 	ctx context.Context, r *runtimeapi.UpdateContainerResourcesRequest, _ ...grpc.CallOption,
 ) (*runtimeapi.UpdateContainerResourcesResponse, error) {
 	edit, has := newChanges([]byte("{}")), new(resources)
-	edit.cpus = func() int64 { return c.cpus(ctx) }
+	edit.cpus = func() int64 { return c.info(ctx).NCPU }
 	if c.all || r.GetLinux().GetMemoryLimitInBytes() < 0 { // dockershim uses no NanoCpus and no swap
 		if of, _, err := c.inspect(ctx, r.GetContainerId()); err == nil {
 			has = &of.HostConfig.resources

@@ -83,6 +83,32 @@ func TestPausedPod(t *testing.T) {
 	}
 }
 
+// TestDefaultRuntime: on a node with GPUs Docker's default runtime is another one than runc, and Docker tells it of each container
+// that was made without one. After a restart of the proxy such a pod has the handler that it was made with. Docker is asked once for
+// all pods of a list.
+func TestDefaultRuntime(t *testing.T) {
+	n, id := newNode(t, false), strings.Repeat("a", 64)
+	made, asked := "", 0
+	n.engine.answers(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/info" {
+			asked++
+			io.WriteString(w, `{"DefaultRuntime":"nvidia"}`)
+			return
+		}
+		io.WriteString(w, `{"Id":"`+id+`","Name":"/`+podName+`","Config":{"Labels":{`+podLabels+`}},"HostConfig":{"Runtime":"`+made+`"}}`)
+	})
+	for runtime, want := range map[string]string{"nvidia": "docker", "runc": "docker", "kata": "kata"} {
+		made = runtime
+		pod, err := n.client.PodSandboxStatus(t.Context(), &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
+		if got := pod.GetStatus().GetRuntimeHandler(); err != nil || got != want {
+			t.Errorf("a pod of %s has the handler %s, %v; want %s", runtime, got, err, want)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("Docker was asked %d times", asked)
+	}
+}
+
 // TestHandlers: a RuntimeClass leads pods to the node only by the handler that dockershim takes.
 func TestHandlers(t *testing.T) {
 	for all, want := range map[bool]string{false: "docker", true: "docker kata"} {
