@@ -1,6 +1,7 @@
 package lastgood
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
@@ -29,7 +31,7 @@ const (
 	entrySuffix   = ".json"
 	moduleSuffix  = ".wasm"
 	formatVersion = 1
-	maxEntry      = 8 << 20 // bytes: a JSON file of 1 MiB, each of whose bytes may be escaped
+	maxEntry      = 8 << 20 // bytes: a JSON file of 1 MiB, each of whose bytes may be escaped, and the same in base64
 )
 
 // Version is a version of a plugin that was good.
@@ -51,6 +53,7 @@ type entry struct {
 	Version int       `json:"version"`
 	File    string    `json:"file"`             // the Description's
 	Text    string    `json:"text,omitempty"`   // of its JSON file
+	Raw     []byte    `json:"raw,omitempty"`    // the same, if that is not UTF-8, which JSON would replace
 	Digest  string    `json:"digest,omitempty"` // of its module
 	Since   time.Time `json:"since"`
 }
@@ -162,7 +165,7 @@ func (s *Store) read(dirs registry.Dirs, id string) (v Version, err error) {
 			return v, fmt.Errorf("%s: %w", copied, err)
 		}
 	}
-	d, err := dirs.Restore(e.File, e.Text, e.Digest, copied)
+	d, err := dirs.Restore(e.File, cmp.Or(string(e.Raw), e.Text), e.Digest, copied)
 	if err == nil && d.ID != id {
 		err = fmt.Errorf("it is of plugin %s", d.ID)
 	}
@@ -193,7 +196,11 @@ func (s *Store) module(digest string) ([]byte, error) {
 // Keep makes this the last good version of its plugin. The module is read from the description.
 func (s *Store) Keep(v Version) error {
 	d := v.Description
-	text, err := json.Marshal(entry{formatVersion, d.File, d.Text, d.Digest, v.Since})
+	e := entry{Version: formatVersion, File: d.File, Text: d.Text, Digest: d.Digest, Since: v.Since}
+	if !utf8.ValidString(d.Text) {
+		e.Raw = []byte(d.Text)
+	}
+	text, err := json.Marshal(e)
 	if err != nil {
 		return err
 	}

@@ -83,9 +83,10 @@ func TestVersionsComeBack(t *testing.T) {
 		base + "/30-named.json":  `{"wasm-module": "10-plain.wasm", "dry-run": true, "limits": {"memory": "64Ki"}, "timeout": "1s"}`,
 		base + "/40-server.json": `{"remote-endpoint": "/run/x.sock", "runtime-hooks": ["PreRunPodSandbox"]}`,
 		base + "/50-off.json":    `{"wasm-module": "none.wasm", "enabled": false}`,
+		base + "/55-latin.wasm":  module, base + "/55-latin.json": "{\"config\": \"K\xf6ln\"}", // as an editor writes it that is not set to UTF-8
 		"hookserver.d/60-k.json": `{"Remote-Endpoint": "/run/k.sock", "runtime-hooks": ["PreRunPodSandbox", "Other"], "unknown": 1}`,
 	})
-	if len(list) != 5 { // 10-plain.wasm is the module of 30-named
+	if len(list) != 6 { // 10-plain.wasm is the module of 30-named
 		t.Fatalf("the plugins are %+v", list)
 	}
 	s, since := f.open(t), time.Now().Round(0)
