@@ -186,3 +186,21 @@ func TestShadowStays(t *testing.T) {
 		}
 	}
 }
+
+// TestUpdateIsReportedWithoutStable: a node whose stable revision cannot be had any more, such as one that the trust file refuses now,
+// says of the update that it has fetched it. Else that would wait in its first step for ever.
+func TestUpdateIsReportedWithoutStable(t *testing.T) {
+	n := newNode(t)
+	stable, update := n.revision(t, "1"), n.revision(t, "2")
+	delete(n.content, stable)
+	n.p.Status.Stable, n.p.Status.Update = &v1alpha1.Stable{Revision: stable}, &v1alpha1.Update{Revision: update}
+	n.await(t, "the update is fetched", func() bool {
+		done, err := n.fetcher.want(t.Context(), update, 0)
+		_, failed := n.fetcher.want(t.Context(), stable, 0)
+		return done && err == nil && failed != nil
+	})
+	says, err := n.follow(t.Context(), n.p, nil, map[string]bool{})
+	if err != nil || says.Next == nil || says.Next.Revision != update || says.Next.State != v1alpha1.NextFetched {
+		t.Errorf("the node says %+v, error %v", says.Next, err)
+	}
+}

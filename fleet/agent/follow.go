@@ -102,7 +102,9 @@ func (a *Agent) put(ctx context.Context, p *v1alpha1.NodePlugin, c plan.Choice, 
 		return a.remove(ctx, p.Name)
 	}
 	if !done || err != nil {
-		r.Next = a.tryNext(ctx, c.Revision, 0)
+		if r.Next == nil { // else there is an update, whose first step waits for the node to say how far it is
+			r.Next = a.tryNext(ctx, c.Revision, 0)
+		}
 		if is, ours := a.state[p.Name]; ours && p.Spec.Disabled && a.revisions.has(is.Revision) { // what runs is switched off meanwhile
 			return a.putFetched(ctx, p, plan.Choice{Revision: is.Revision}, r)
 		}
