@@ -52,7 +52,8 @@ type Options struct {
 // gives it by default for its own reports of the node, nodeStatusUpdateFrequency.
 const apiTime = 10 * time.Second
 
-// nodeEvery is how often the agent reads its node's labels. A node that these select has as much time again to switch before it is silent.
+// nodeEvery is how often the agent reads its node's labels, and its PluginNode. A node that the labels select has as much time again to
+// switch before it is silent.
 const nodeEvery = plan.Silence / 2
 
 // Agent is a node's agent. Run is called once.
@@ -184,7 +185,7 @@ func (a *Agent) followTrust() {
 	}
 }
 
-// readNode reads the node's labels, and finds out whether the node is another one of the same name.
+// readNode reads the node's labels, and has its PluginNode be read with the next report.
 func (a *Agent) readNode(ctx context.Context) error {
 	if a.node != nil && time.Since(a.nodeAt) < nodeEvery {
 		return nil
@@ -195,9 +196,7 @@ func (a *Agent) readNode(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the node's labels: %w", err)
 	}
-	if a.node != nil && a.node.UID != node.UID { // its PluginNode is garbage
-		a.report.forget()
-	}
+	a.report.last = nil // it may be gone, or garbage since the node is another one of the same name
 	if a.node == nil || !maps.Equal(a.node.Labels, node.Labels) {
 		a.labels.Store(&node.Labels)
 		a.fetcher.keep(nil) // other revisions may be for this node now

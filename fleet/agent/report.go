@@ -28,9 +28,6 @@ type reporter struct {
 	wrote  func()               // counts a write
 }
 
-// forget has the next report be written, whatever it says.
-func (r *reporter) forget() { r.last = nil }
-
 // names reports whether the API server has it from the node that it has a plugin, or may have it soon.
 func (r *reporter) names(plugin string) bool {
 	return r.last != nil && slices.ContainsFunc(r.last.Plugins, func(one v1alpha1.PluginReport) bool { return one.Name == plugin })
