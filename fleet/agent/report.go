@@ -41,11 +41,11 @@ func (r *reporter) write(ctx context.Context, node *metav1.PartialObjectMetadata
 	defer cancel()
 	if r.last == nil {
 		last, err := r.client.PluginNode(ctx, node.Name)
-		if apierrors.IsNotFound(err) {
-			last, err = &v1alpha1.PluginNode{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}, nil
-		}
-		if err != nil {
+		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("reading what the node has reported: %w", err)
+		}
+		if !slices.ContainsFunc(last.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == node.UID }) { // or another one's
+			last = &v1alpha1.PluginNode{ObjectMeta: metav1.ObjectMeta{Name: node.Name, ResourceVersion: last.ResourceVersion}}
 		}
 		r.last = last
 	}

@@ -88,3 +88,33 @@ func TestReportIsRemoved(t *testing.T) {
 		rounds("the PluginNode was deleted")
 	})
 }
+
+// TestReportOfAnotherNode: what another node of the same name has reported is neither this one's, nor does it say that this one may have
+// a plugin.
+func TestReportOfAnotherNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		healthy := v1alpha1.PluginReport{Name: "50-p", Revision: "r1", Phase: v1alpha1.Healthy}
+		s := &server{&v1alpha1.PluginNode{
+			ObjectMeta: metav1.ObjectMeta{Name: "worker-1", ResourceVersion: "1", OwnerReferences: []metav1.OwnerReference{{UID: "0"}}},
+			Bypassed:   true, Plugins: []v1alpha1.PluginReport{healthy},
+		}}
+		a := newReporting(t, s)
+		if err := a.readNode(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		a.report.pace = NewPace(time.Hour)
+		for range 2 {
+			has := map[string]v1alpha1.PluginReport{"50-p": {Name: "50-p", Revision: "r1"}} // its proxy does not answer
+			if err := a.report.write(t.Context(), a.node, has, nil, errors.New("away"), time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			if s.report.ResourceVersion == "1" && a.report.names("50-p") {
+				t.Error("the other node has said that this one may have the plugin")
+			}
+			time.Sleep(time.Hour)
+		}
+		if s.report.ResourceVersion == "1" || s.report.Bypassed || s.report.Plugins[0].Phase != "" {
+			t.Errorf("the node reports %+v", s.report)
+		}
+	})
+}
