@@ -124,7 +124,7 @@ func (c *Controller) reconcile(ctx context.Context, now time.Time) {
 	plugins, first := c.plugins.All()
 	reports, second := c.reports.All()
 	nodes, third := c.nodes.All()
-	_, fourth := c.revisions.All()
+	revisions, fourth := c.revisions.All()
 	if slices.Contains([]bool{first, second, third, fourth}, false) {
 		return
 	}
@@ -138,7 +138,7 @@ func (c *Controller) reconcile(ctx context.Context, now time.Time) {
 			return c.follow(ctx, p.DeepCopy(), nodesOf(name, reports, nodes), now)
 		})
 	}
-	c.admit(ctx, plugins, reports, nodes)
+	c.admit(ctx, plugins, revisions, reports, nodes)
 	c.tell(plugins, len(reports))
 }
 

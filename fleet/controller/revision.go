@@ -26,15 +26,20 @@ const keptRevisions = 5
 
 // revision is what is needed of a ControllerRevision.
 type revision struct {
-	plugin string // name of its NodePlugin
-	owner  types.UID
-	made   metav1.Time
+	plugin   string // name of its NodePlugin
+	owner    types.UID
+	made     metav1.Time
+	selector *metav1.LabelSelector
 }
 
 func readRevision(r *appsv1.ControllerRevision) revision {
 	has := revision{plugin: r.Labels[pluginLabel], made: r.CreationTimestamp}
 	if len(r.OwnerReferences) > 0 {
 		has.owner = r.OwnerReferences[0].UID
+	}
+	var spec v1alpha1.RevisionSpec
+	if json.Unmarshal(r.Data.Raw, &spec) == nil { // else it was not made by a controller, and no node takes it
+		has.selector = spec.NodeSelector
 	}
 	return has
 }

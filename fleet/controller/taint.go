@@ -21,14 +21,15 @@ func tainted(t corev1.Taint) bool { return t.Key == Taint }
 
 // admit removes the taint from nodes that have all that they need.
 func (c *Controller) admit(
-	ctx context.Context, plugins map[string]*v1alpha1.NodePlugin, reports map[string]*v1alpha1.PluginNode, nodes map[string]node,
+	ctx context.Context, plugins map[string]*v1alpha1.NodePlugin, revisions map[string]revision,
+	reports map[string]*v1alpha1.PluginNode, nodes map[string]node,
 ) {
 	for name, n := range nodes {
 		if !slices.ContainsFunc(n.taints, tainted) || reports[name] == nil {
 			continue
 		}
 		c.attempt(ctx, "cannot remove the taint of a new node", slog.String("node", name), func(ctx context.Context) error {
-			missing, err := lacks(name, plugins, reports, nodes)
+			missing, err := lacks(name, plugins, revisions, reports, nodes)
 			if err != nil || missing != "" {
 				return err
 			}
@@ -39,7 +40,8 @@ func (c *Controller) admit(
 
 // lacks names a plugin that a node is to have, that must not be missed, and that it has not proved; "" if there is none.
 func lacks(
-	name string, plugins map[string]*v1alpha1.NodePlugin, reports map[string]*v1alpha1.PluginNode, nodes map[string]node,
+	name string, plugins map[string]*v1alpha1.NodePlugin, revisions map[string]revision,
+	reports map[string]*v1alpha1.PluginNode, nodes map[string]node,
 ) (string, error) {
 	for id, p := range plugins {
 		if s := p.Spec.Settings; s == nil || s.FailurePolicy != "Fail" { // it may be missed
@@ -48,9 +50,13 @@ func lacks(
 		if p.DeletionTimestamp != nil || p.Spec.Disabled {
 			continue
 		}
-		selects, err := plan.Selects(p.Spec.NodeSelector, nodes[name].labels)
+		selector := p.Spec.NodeSelector
+		if r, there := revisions[plan.Choose(&p.Status, name).Revision]; there { // spec may have that of an update that has not reached the node
+			selector = r.selector
+		}
+		selects, err := plan.Selects(selector, nodes[name].labels)
 		if err != nil {
-			return id, fmt.Errorf("reading spec.nodeSelector of %s: %w", id, err)
+			return id, fmt.Errorf("reading the nodeSelector of %s: %w", id, err)
 		}
 		if selects && !plan.Served(&p.Status, nodeOf(id, name, reports[name], nodes[name])) {
 			return id, nil
