@@ -204,3 +204,33 @@ func TestUpdateIsReportedWithoutStable(t *testing.T) {
 		t.Errorf("the node says %+v, error %v", says.Next, err)
 	}
 }
+
+// TestStateCannotBeSaved: what the node has is saved as soon as that is possible, also if the disk was full just then. Else an agent that
+// starts anew would take a plugin that is gone for one that is there.
+func TestStateCannotBeSaved(t *testing.T) {
+	n := newNode(t)
+	n.report.last = &v1alpha1.PluginNode{Plugins: []v1alpha1.PluginReport{{Name: "50-p"}}}
+	n.p.Status.Stable = &v1alpha1.Stable{Revision: n.revision(t, "1")}
+	n.await(t, "the node has the plugin", n.has(n.p.Status.Stable.Revision))
+	saved, err := readState(n.revisions.dir)
+	if err != nil || len(saved) != 1 {
+		t.Fatalf("%v is saved, error %v", saved, err)
+	}
+	file := n.revisions.path(stateFile)
+	if err := errors.Join(os.Remove(file), os.Mkdir(file, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	n.p.Status.Stable = &v1alpha1.Stable{Revision: v1alpha1.NoRevision}
+	if _, err := n.follow(t.Context(), n.p, nil, map[string]bool{}); err == nil {
+		t.Fatal("the node does not say that its state cannot be saved")
+	}
+	if err := errors.Join(os.Remove(file), saveState(n.revisions.dir, saved)); err != nil { // as it was on the disk
+		t.Fatal(err)
+	}
+	if _, err := n.follow(t.Context(), n.p, nil, map[string]bool{}); err != nil {
+		t.Fatal(err)
+	}
+	if saved, err := readState(n.revisions.dir); err != nil || len(saved) != 0 {
+		t.Errorf("the plugin is gone, and %v is saved, error %v", saved, err)
+	}
+}

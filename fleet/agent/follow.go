@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -239,10 +240,15 @@ func (a *Agent) remove(ctx context.Context, id string) error {
 
 // save keeps what a plugin is now, without a revision that there is none.
 func (a *Agent) save(id string, is delivered) error {
-	if a.state[id] = is; is.Revision == "" {
-		delete(a.state, id)
+	state := maps.Clone(a.state)
+	if state[id] = is; is.Revision == "" {
+		delete(state, id)
 	}
-	return saveState(a.revisions.dir, a.state)
+	if err := saveState(a.revisions.dir, state); err != nil {
+		return err
+	}
+	a.state = state
+	return nil
 }
 
 // cut makes a message fit into a report.
