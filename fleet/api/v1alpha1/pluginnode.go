@@ -16,7 +16,7 @@ type PluginNode struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// proxyVersion is empty if the proxy does not answer.
+	// proxyVersion is what the proxy has said last; empty if it has not answered yet.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	ProxyVersion string `json:"proxyVersion,omitempty"`
@@ -111,7 +111,7 @@ type Phase string
 
 // The phases of a plugin.
 const (
-	Waiting   Phase = "Waiting"   // the proxy has not loaded it yet, or does not answer
+	Waiting   Phase = "Waiting"   // the proxy has not loaded it yet
 	Probation Phase = "Probation" // it is active, and the node may still go back
 	Healthy   Phase = "Healthy"   // it is active
 	Failing   Phase = "Failing"   // it does not load, or has failed its probation
