@@ -205,11 +205,8 @@ func (c *Controller) follow(ctx context.Context, p *v1alpha1.NodePlugin, nodes [
 		desired = name
 	}
 	selected, err := c.selectedBy(p, nodes, now)
-	if err != nil {
-		return err
-	}
 	status := plan.Next(plan.Input{
-		Now: now, Generation: p.Generation, Rollout: p.Spec.Rollout, Desired: desired, Status: p.Status, Nodes: selected,
+		Now: now, Generation: p.Generation, Rollout: p.Spec.Rollout, Desired: desired, Status: p.Status, Nodes: selected, Wrong: err,
 	})
 	if equality.Semantic.DeepEqual(p.Status, status) {
 		return nil

@@ -14,9 +14,11 @@ import (
 // setConditions says as kstatus reads it what becomes of the object. Reconciling and Stalled are there only while they are true, as
 // kstatus asks; each node gets the object at each change.
 func setConditions(s *v1alpha1.NodePluginStatus, in Input) {
-	reason, message := "Complete", fmt.Sprintf("nodes are to have %s", s.Stable.Revision)
+	reason, message := "Complete", ""
 	abnormal := "" // Reconciling or Stalled
 	switch u := s.Update; {
+	case in.Wrong != nil:
+		abnormal, reason, message = v1alpha1.Stalled, "InvalidSelector", in.Wrong.Error()
 	case s.RolledBack != "":
 		abnormal, reason = v1alpha1.Stalled, "RolledBack"
 		message = fmt.Sprintf("too many nodes failed with %s, so all go back to %s: see status.examples, and change spec", s.RolledBack, s.Stable.Revision)
@@ -24,6 +26,7 @@ func setConditions(s *v1alpha1.NodePluginStatus, in Input) {
 		abnormal, reason = v1alpha1.Stalled, "NothingToShadow"
 		message = "spec.rollout.mode is Shadow, and there is no stable revision beside which the new one could be called: set mode to Apply first"
 	case u == nil:
+		message = fmt.Sprintf("nodes are to have %s", s.Stable.Revision)
 	case u.Halted != "":
 		abnormal, reason = v1alpha1.Stalled, "Halted"
 		message = fmt.Sprintf("%s: see status.examples, and change spec", u.Halted)

@@ -44,12 +44,17 @@ type Input struct {
 	Desired    string // revision of spec; v1alpha1.NoRevision: the plugin is to be removed
 	Status     v1alpha1.NodePluginStatus
 	Nodes      []Node // all that the plugin's selector selects; in any order
+	Wrong      error  // says why these are not known: the API server has let in a selector that is none
 }
 
 // Next returns the status that follows. It goes on by a step at the most.
 func Next(in Input) v1alpha1.NodePluginStatus {
 	s := in.Status.DeepCopy()
 	s.ObservedGeneration = in.Generation
+	if in.Wrong != nil {
+		setConditions(s, in)
+		return *s
+	}
 	nodes := slices.SortedFunc(slices.Values(in.Nodes), func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
 	if s.Stable == nil {
 		s.Stable = &v1alpha1.Stable{Revision: common(nodes)}
