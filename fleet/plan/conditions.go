@@ -37,6 +37,9 @@ func setConditions(s *v1alpha1.NodePluginStatus, in Input) {
 		reason, message = "Shadow", fmt.Sprintf("%s is called beside %s, until spec.rollout.mode or the revision changes", u.Revision, s.Stable.Revision)
 	default:
 		abnormal, reason, message = v1alpha1.Reconciling, "Updating", fmt.Sprintf("%s is at step %s", u.Revision, u.Step)
+		if n := s.Nodes; u.StepIndex == stepFetch && u.Revision != v1alpha1.NoRevision {
+			message += fmt.Sprintf("; %d of %d nodes have fetched it", n.Fetched, n.Selected-n.Away-n.Apart)
+		}
 		turn := slices.ContainsFunc(in.Nodes, func(n Node) bool { return reached(u, n.Name) })
 		if c := in.Rollout.Canary; c != nil && !turn && len(pick(u, c, in.Nodes)) == 0 {
 			message += "; spec.rollout.canary selects no node that is ready and follows the fleet"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -608,13 +609,29 @@ func TestAwayInWords(t *testing.T) {
 	}
 }
 
+// TestFetchInWords: a rollout that waits for nodes that have not fetched the update says how many have.
+func TestFetchInWords(t *testing.T) {
+	f := newFleet(10)
+	f.nodes[9].Bypassed = true
+	for range 100 {
+		f.control()
+		f.now = f.now.Add(30 * time.Second)
+		for i := range 7 { // two agents are dead
+			f.act(i, never)
+		}
+	}
+	if m := f.status.Conditions[0].Message; !strings.HasPrefix(m, "r1 is at step Fetch; 7 of 9 nodes have fetched it; nodes that are away") {
+		t.Errorf("the message is %q", m)
+	}
+}
+
 // TestNoCanaryInWords: a rollout that waits for a canary says so, if the selector leaves none.
 func TestNoCanaryInWords(t *testing.T) {
 	f := newFleet(10)
 	f.rollout.Canary = &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "cannary"}}
 	f.run(never, time.Hour)
 	const none = "; spec.rollout.canary selects no node that is ready and follows the fleet"
-	if m := f.status.Conditions[0].Message; m != "r1 is at step Fetch"+none {
+	if m := f.status.Conditions[0].Message; m != "r1 is at step Fetch; 10 of 10 nodes have fetched it"+none {
 		t.Errorf("without a canary the message is %q", m)
 	}
 	f.nodes[3].Labels = f.rollout.Canary.MatchLabels
