@@ -125,6 +125,21 @@ func TestRegistryIsAway(t *testing.T) {
 	}
 }
 
+// TestNewNodeGoesBack: a node that is new in the middle of a rollout fetches the stable revision, too, so that it goes back without the
+// registry as all others do.
+func TestNewNodeGoesBack(t *testing.T) {
+	n := newNode(t)
+	n.report.last = &v1alpha1.PluginNode{Plugins: []v1alpha1.PluginReport{{Name: "50-p"}}}
+	stable, update := n.revision(t, "1"), n.revision(t, "2")
+	n.p.Status.Stable = &v1alpha1.Stable{Revision: stable}
+	n.p.Status.Update = &v1alpha1.Update{Revision: update, Canaries: []string{"n"}}
+	n.await(t, "the node has the update", n.has(update))
+	n.await(t, "the stable revision is on disk", func() bool { return n.revisions.has(stable) })
+	n.away = true
+	n.p.Status.Update = nil
+	n.await(t, "the node has gone back", n.has(stable))
+}
+
 // TestStableChangesOnDisk: a node goes back to the stable revision also if that has changed on the disk since the node had it.
 func TestStableChangesOnDisk(t *testing.T) {
 	n := newNode(t)

@@ -30,8 +30,10 @@ func (a *Agent) follow(
 	ctx context.Context, p *v1alpha1.NodePlugin, proxy *status.Status, wanted map[string]bool,
 ) (*v1alpha1.PluginReport, error) {
 	choice := plan.Choose(&p.Status, a.Node)
-	if stable := p.Status.Stable; stable != nil { // also while an update has taken its place: a rollback must not need the registry
-		wanted[stable.Revision] = true
+	stable := v1alpha1.NoRevision
+	if s := p.Status.Stable; s != nil { // also while an update has taken its place: a rollback must not need the registry
+		stable = s.Revision
+		wanted[stable] = true
 	}
 	r := &v1alpha1.PluginReport{Name: p.Name, Revision: a.state[p.Name].Revision}
 	if choice.Next != "" && choice.Next != r.Revision {
@@ -54,6 +56,9 @@ func (a *Agent) follow(
 		return r, nil
 	default:
 		wanted[choice.Revision] = true
+		if stable != choice.Revision && stable != v1alpha1.NoRevision { // a node that is new does not have it
+			a.fetcher.want(ctx, stable, a.FetchJitter)
+		}
 		if choice.Shadow != "" {
 			wanted[choice.Shadow] = true
 			r.Shadow = &v1alpha1.ShadowReport{Revision: choice.Shadow, Phase: v1alpha1.Waiting}
