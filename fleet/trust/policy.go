@@ -159,7 +159,7 @@ func (p *Policy) Rules(repository string) (all []Rule, err error) {
 		if r.Name != repository && !(several && strings.HasPrefix(repository, below)) {
 			continue
 		}
-		if len(all) > 0 && len(r.Name) > len(all[0].Name) {
+		if len(all) > 0 && len(below) > len(strings.TrimSuffix(all[0].Name, "*")) { // the * is no part of a name
 			all = nil
 		}
 		if len(all) == 0 || r.Name == all[0].Name {

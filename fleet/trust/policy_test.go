@@ -102,3 +102,19 @@ func TestFileChanges(t *testing.T) {
 	}
 	step("a link that leads nowhere is a file", false, false, true)
 }
+
+// TestShortName: an entry of one repository decides before that of all below, whichever comes first, also if the last part of its name is
+// as short as the *.
+func TestShortName(t *testing.T) {
+	key := trusttest.NewKey(t).Public(t)
+	f := host(t, map[string][]byte{
+		"trust.yaml": []byte("repositories:\n- {name: r/p/*, key: all.pub}\n- {name: r/p/q, key: one.pub}\n"), "all.pub": key, "one.pub": key,
+	})
+	p, _, err := f.Policy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rules, err := p.Rules("r/p/q"); err != nil || len(rules) != 1 || rules[0].Key != "one.pub" {
+		t.Errorf("of r/p/q decide %+v, error %v", rules, err)
+	}
+}
