@@ -139,7 +139,7 @@ func advance(s *v1alpha1.NodePluginStatus, in Input, nodes []Node, t tally) {
 		}
 	case t.reached == 0, t.expected == 0 && u.StepIndex == stepCanary: // all are gone or away, or silent in a removal
 		begin(u, in, nodes, stepCanary)
-	case t.healthyOfExpected == 0, !baked, !enough(t.healthyOfExpected, t.expected):
+	case t.healthyOfExpected == 0 && t.Silent == 0, !baked, !enough(t.healthyOfExpected, t.expected): // no removal expects a silent node
 	case all && u.Mode == v1alpha1.Shadow: // until mode or revision changes
 	case all:
 		s.Stable, s.Update = &v1alpha1.Stable{Revision: u.Revision}, nil

@@ -163,3 +163,26 @@ func TestOrphanIsNotStable(t *testing.T) {
 		t.Errorf("stable is %s, and another node is to have %s", f.status.Stable.Revision, c.Revision)
 	}
 }
+
+// TestRemovalAfterCanaryIsAway: a step of a removal whose nodes are silent does not wait for them either if the canary is away, which has
+// removed the plugin.
+func TestRemovalAfterCanaryIsAway(t *testing.T) {
+	f := newFleet(3)
+	f.run(never, 10*time.Hour)
+	f.desired = v1alpha1.NoRevision
+	f.to(t, "Canary")
+	canary, silent := f.status.Update.Canaries[0], ""
+	f.steps(2*time.Hour, func(i int) {
+		n := &f.nodes[i]
+		if silent == "" && n.Name != canary && plan.Choose(&f.status, n.Name).Revision == v1alpha1.NoRevision {
+			silent = n.Name
+		}
+		if n.Name != silent {
+			f.act(i, never)
+		}
+		n.Ready = n.Name != canary || silent == ""
+	})
+	if f.have("r1") != 1 || f.status.Update != nil {
+		t.Errorf("%d nodes have the plugin, and not the silent one alone: the status is %+v", f.have("r1"), f.status)
+	}
+}
