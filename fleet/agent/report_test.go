@@ -41,7 +41,8 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 		answer = s.report
 	case s.report == nil:
 		code, answer = http.StatusNotFound, metav1.Status{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: 404,
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+			Status:   metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound,
 		}
 	}
 	text, err := json.Marshal(answer)

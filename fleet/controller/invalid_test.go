@@ -40,18 +40,20 @@ func TestInvalidSelector(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := New(client, Options{
-		Namespace: "wasmproxy", Agents: labels.Everything(), Metrics: metrics.NewController(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Namespace: "wasmproxy", Agents: labels.Everything(), Metrics: metrics.NewController(),
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	p := &v1alpha1.NodePlugin{ObjectMeta: metav1.ObjectMeta{Name: "50-p", Generation: 2, Finalizers: []string{Finalizer}}}
-	p.Spec.NodeSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "pool", Operator: "in", Values: []string{"batch"}}}}
+	wrong := metav1.LabelSelectorRequirement{Key: "pool", Operator: "in", Values: []string{"batch"}}
+	p.Spec.NodeSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{wrong}}
 	node := &v1alpha1.PluginNode{ObjectMeta: metav1.ObjectMeta{Name: "n", OwnerReferences: []metav1.OwnerReference{{}}}}
-	err = errors.Join(c.plugins.Replace([]any{p}, ""), c.reports.Replace([]any{node}, ""), c.nodes.Replace(nil, ""), c.revisions.Replace(nil, ""))
-	if err != nil {
+	err = errors.Join(c.plugins.Replace([]any{p}, ""), c.reports.Replace([]any{node}, ""))
+	if err := errors.Join(err, c.nodes.Replace(nil, ""), c.revisions.Replace(nil, "")); err != nil {
 		t.Fatal(err)
 	}
 	c.reconcile(t.Context(), time.Now())
 	stalled := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.Stalled)
-	if stalled == nil || stalled.Reason != "InvalidSelector" || !strings.Contains(stalled.Message, `"in" is not a valid label selector operator`) {
+	if stalled == nil || stalled.Reason != "InvalidSelector" || !strings.Contains(stalled.Message, `"in" is not a valid`) {
 		t.Errorf("the status is %+v", server.Status)
 	}
 	if server.Status.Stable != nil || server.Status.ObservedGeneration != 2 {

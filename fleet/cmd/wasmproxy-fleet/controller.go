@@ -45,7 +45,7 @@ func controllerCommand() *cobra.Command {
 				controller.New(p.Client, o).Run(ctx)
 			})
 			if err == nil && cmd.Context().Err() == nil {
-				err = errors.New("this controller could not renew its Lease, or another one has it, so that it ends: it is started again to wait for its turn")
+				err = errors.New("it could not renew the Lease, or another controller has it, so it ends: it is started again to wait for its turn")
 			}
 			return err
 		},
