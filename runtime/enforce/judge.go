@@ -31,7 +31,7 @@ func judgeFile(o *explain.Object, name string, v *Value, held shown) explain.Val
 	case held.value != nil && v.Last == "":
 		x.Condition = explain.Condition{State: explain.Waiting, Detail: "it is not written yet"}
 	case held.value != nil: // without it Object.Unread says why
-		x.Condition = explain.Condition{State: explain.Drift, Detail: "something else has overwritten it; a scan writes it again within 90 s"}
+		x.Condition = explain.Condition{State: explain.Drift, Detail: "something else has overwritten it; a scan writes it again within 100 s"}
 	}
 	x.Differs = differs(&x, held.value)
 	return x
