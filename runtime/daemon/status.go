@@ -113,7 +113,7 @@ func (d *daemon) plugins(ctx context.Context) (status.Plugins, error) {
 func (d *daemon) ofProbation(id string) probation.Counts {
 	t := d.metrics.Plugin(id)
 	return probation.Counts{
-		Calls: t.Calls, Failures: t.Failures, WriteFailures: t.WriteFailures, Fights: t.Fights, Rejections: t.Rejections,
-		Openings: d.metrics.Openings(id),
+		Calls: t.Calls, Failures: t.Failures, WriteFailures: t.WriteFailures, Fights: t.Fights, Refusable: t.Refusable,
+		Rejections: t.Rejections, Openings: d.metrics.Openings(id),
 	}
 }

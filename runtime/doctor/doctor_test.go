@@ -201,7 +201,7 @@ var planted = map[string]plant{
 		n.put("/etc/wasmproxy/plugins.d/20-trap.json", `{"runtime-hooks": ["PreCreateContainer"]}`)
 	}, after: func(n *node) { n.pods(2) }, want: []string{"plugin-calls: plugin 20-trap: 2 of its 2 calls failed; the last one in PreCreateContainer: .*unreachable"}},
 	"a plugin refuses pods": {before: func(n *node) { n.plugin("20-reject.wasm", "reject") }, after: func(n *node) { n.pods(3) },
-		want: []string{"plugin-calls: plugin 20-reject: it refused 3 of its 3 calls"}},
+		want: []string{"plugin-calls: plugin 20-reject: it refused 3 of the 3 calls that it could refuse"}},
 	"two plugins want different values": {before: func(n *node) { n.plugin("20-other.wasm", "conflict") }, after: func(n *node) { n.pods(2) },
 		want: []string{"plugin-calls: plugin 20-other: 2 of its 2 calls failed; .*(conflict)", "plugin-conflicts: plugin 20-other: 2 times"}},
 

@@ -109,7 +109,8 @@ func findPluginState(s *status.Status) (all []found) {
 	return all
 }
 
-// findPluginCalls finds plugins of which more than a twentieth of the calls fail, or more than half are refused.
+// findPluginCalls finds plugins of which more than a twentieth of the calls fail, or that refuse more than half of those that
+// they could refuse.
 func findPluginCalls(s *status.Status) (all []found) {
 	for _, p := range s.Plugins.Plugins {
 		if p.Failures*20 > p.Calls {
@@ -119,8 +120,8 @@ func findPluginCalls(s *status.Status) (all []found) {
 			}
 			all = append(all, f)
 		}
-		if p.Rejections*2 > p.Calls && !p.DryRun {
-			all = append(all, found{"plugin " + p.ID, fmt.Sprintf("it refused %d of its %d calls", p.Rejections, p.Calls)})
+		if p.Rejections*2 > p.Refusable && !p.DryRun {
+			all = append(all, found{"plugin " + p.ID, fmt.Sprintf("it refused %d of the %d calls that it could refuse", p.Rejections, p.Refusable)})
 		}
 	}
 	return all

@@ -104,7 +104,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestMaxRefused judges refusals only where the delivery has asked for it, also after a restart.
+// TestMaxRefused judges refusals only where the delivery has asked for it, also after a restart. Ticks are not among the calls.
 func TestMaxRefused(t *testing.T) {
 	five, none := 5, 0
 	for _, row := range []struct {
@@ -114,10 +114,10 @@ func TestMaxRefused(t *testing.T) {
 	}{
 		{nil, 100, 100, ""},
 		{&five, 100, 5, ""},
-		{&five, 100, 6, "it refused 6 of its 100 calls, and may refuse 5 %"},
+		{&five, 100, 6, "it refused 6 of the 100 calls that it could refuse, and may refuse 5 %"},
 		{&five, 19, 19, ""},
 		{&none, 20, 0, ""},
-		{&none, 20, 1, "it refused 1 of its 20 calls, and may refuse 0 %"},
+		{&none, 20, 1, "it refused 1 of the 20 calls that it could refuse, and may refuse 0 %"},
 	} {
 		n, d := newNode(t), one("1")
 		all := n.start(t)
@@ -125,8 +125,8 @@ func TestMaxRefused(t *testing.T) {
 			return probation.Terms{For: time.Hour, MaxRefused: row.most}
 		})
 		all = n.start(t)
-		all.Activate(d.ID, d.Generation(), probation.Counts{Calls: 7, Rejections: 7})
-		if got := all.Get(d.ID, d.Generation()).Judge(probation.Counts{Calls: 7 + row.calls, Rejections: 7 + row.refused}); got != row.want {
+		all.Activate(d.ID, d.Generation(), probation.Counts{Calls: 7, Refusable: 7, Rejections: 7})
+		if got := all.Get(d.ID, d.Generation()).Judge(probation.Counts{Calls: 1000, Refusable: 7 + row.calls, Rejections: 7 + row.refused}); got != row.want {
 			t.Errorf("%d of %d calls: %q, not %q", row.refused, row.calls, got, row.want)
 		}
 	}
@@ -148,7 +148,7 @@ func TestChange(t *testing.T) {
 	}
 	all.Activate(d.ID, d.Generation(), probation.Counts{})
 	refuses := func() bool {
-		return all.Get(d.ID, d.Generation()).Judge(probation.Counts{Calls: 20, Rejections: 20}) != ""
+		return all.Get(d.ID, d.Generation()).Judge(probation.Counts{Calls: 20, Refusable: 20, Rejections: 20}) != ""
 	}
 	if refuses() {
 		t.Error("refusals are judged without a share")

@@ -19,27 +19,28 @@ type Counts struct {
 	WriteFailures uint64 `json:"writeFailures"` // of its values, to cgroup files
 	Fights        uint64 `json:"fights"`        // cgroup files that were left alone since something else overwrites them
 	Openings      uint64 `json:"openings"`      // of its circuit breaker
-	Rejections    uint64 `json:"rejections"`    // of the calls
+	Refusable     uint64 `json:"refusable"`     // calls that it could refuse
+	Rejections    uint64 `json:"rejections"`    // of these
 }
 
 func (c Counts) plus(o Counts) Counts {
 	return Counts{
 		c.Calls + o.Calls, c.Failures + o.Failures, c.WriteFailures + o.WriteFailures, c.Fights + o.Fights, c.Openings + o.Openings,
-		c.Rejections + o.Rejections,
+		c.Refusable + o.Refusable, c.Rejections + o.Rejections,
 	}
 }
 
 func (c Counts) less(o Counts) Counts {
 	return Counts{
 		c.Calls - o.Calls, c.Failures - o.Failures, c.WriteFailures - o.WriteFailures, c.Fights - o.Fights, c.Openings - o.Openings,
-		c.Rejections - o.Rejections,
+		c.Refusable - o.Refusable, c.Rejections - o.Rejections,
 	}
 }
 
 // Terms are those of a probation.
 type Terms struct {
 	For        time.Duration `json:"for"`                  // nanoseconds, from when the version is active first
-	MaxRefused *int          `json:"maxRefused,omitempty"` // percent of at least 20 calls that the version may refuse; nil: that is not judged
+	MaxRefused *int          `json:"maxRefused,omitempty"` // percent of at least 20 calls that it could refuse; nil: that is not judged
 }
 
 // Trial is the probation of one version of a plugin.
@@ -68,15 +69,15 @@ func (t *Trial) Open() bool { return !t.Passed && t.Failure == nil }
 func (t *Trial) Judge(now Counts) string {
 	calls, failures := now.Calls-t.from.Calls, now.Failures-t.from.Failures
 	written, fought := now.WriteFailures-t.from.WriteFailures, now.Fights-t.from.Fights
-	refused := now.Rejections - t.from.Rejections
+	refusable, refused := now.Refusable-t.from.Refusable, now.Rejections-t.from.Rejections
 	many := calls >= minCalls && failures*failingShare > calls
 	switch {
 	case now.Openings > t.from.Openings:
 		return "its circuit breaker opened"
 	case many && failures*max(t.Before.Calls, 1) > t.Before.Failures*calls:
 		return fmt.Sprintf("%d of its %d calls failed; %d of %d failed before", failures, calls, t.Before.Failures, t.Before.Calls)
-	case calls >= minCalls && t.MaxRefused != nil && refused*100 > uint64(*t.MaxRefused)*calls:
-		return fmt.Sprintf("it refused %d of its %d calls, and may refuse %d %%", refused, calls, *t.MaxRefused)
+	case refusable >= minCalls && t.MaxRefused != nil && refused*100 > uint64(*t.MaxRefused)*refusable:
+		return fmt.Sprintf("it refused %d of the %d calls that it could refuse, and may refuse %d %%", refused, refusable, *t.MaxRefused)
 	case written > 0 && t.Before.WriteFailures == 0:
 		return fmt.Sprintf("%d of its writes to cgroup files failed, and none did before", written)
 	case fought > 0 && t.Before.Fights == 0:

@@ -87,8 +87,8 @@ func TestDisabledOnProbation(t *testing.T) {
 	if p := judge(); p.Failure != nil || p.Probation.IsZero() {
 		t.Errorf("with no call since it was enabled again it is %+v, %v", p.Failure, p.Probation)
 	}
-	have(probation.Counts{Calls: 20, Rejections: 2})
-	if p := judge(); p.Failure == nil || !strings.Contains(p.Failure.Error, "it refused 2 of its 20 calls") {
+	have(probation.Counts{Calls: 20, Refusable: 20, Rejections: 2})
+	if p := judge(); p.Failure == nil || !strings.Contains(p.Failure.Error, "it refused 2 of the 20 calls that it could refuse") {
 		t.Errorf("after 2 of 20 calls were refused it is %+v", p.Failure)
 	}
 }

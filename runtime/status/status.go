@@ -193,7 +193,8 @@ type Version struct {
 type Counts struct {
 	Calls      uint64 `json:"calls"`
 	Failures   uint64 `json:"failures"`   // with those that its circuit breaker did not let through
-	Rejections uint64 `json:"rejections"` // calls that the plugin refused
+	Refusable  uint64 `json:"refusable"`  // calls that the plugin could refuse: not those of Tick and of hooks after calls
+	Rejections uint64 `json:"rejections"` // of these, those that it refused
 	Exempted   uint64 `json:"exempted"`   // failures with policy Fail and refusals that were ignored in exempt namespaces
 
 	Conflicts     uint64 `json:"conflicts"`     // it wanted another value than an earlier plugin

@@ -174,7 +174,7 @@ func TestHooksAreCounted(t *testing.T) {
 		t.Errorf("by hook: %v, %v", calls, failures)
 	}
 	got := m.Plugin("10-a")
-	if got.Calls != 100 || got.Failures != 1 || got.Rejections != 1 || got.P50 > 1e-4 || got.P99 < 0.25 || got.P99 > 1 {
+	if got.Calls != 100 || got.Failures != 1 || got.Refusable != 100 || got.Rejections != 1 || got.P50 > 1e-4 || got.P99 < 0.25 || got.P99 > 1 {
 		t.Errorf("10-a: %+v", got)
 	}
 	if last := got.LastError; last == nil || last.Error != failed.Err.Error() || last.Hook != "PreRunPodSandbox" || last.Class != "fuel" {
@@ -183,8 +183,12 @@ func TestHooksAreCounted(t *testing.T) {
 	for _, e := range []observe.Event{
 		&observe.Conflict{Plugin: "10-a"}, &observe.CgroupFileFought{Plugin: "10-a"}, &observe.CgroupFileFought{Plugin: "10-a"},
 		&observe.CgroupFileFailed{Plugin: "10-a"}, &observe.CgroupFileFailed{Plugin: "10-a"}, &observe.CgroupFileFailed{Plugin: "10-a"},
+		called("10-a", abi.Tick, observe.OK, 0), called("10-a", abi.PostStopContainer, observe.OK, 0), called("10-a", abi.PreStopContainer, observe.OK, 0),
 	} {
 		m.Observe(t.Context(), e)
+	}
+	if got := m.Plugin("10-a"); got.Calls != 103 || got.Refusable != 100 {
+		t.Errorf("with hooks that cannot refuse 10-a is %+v", got)
 	}
 	if got := m.Plugin("10-a"); got.Conflicts != 1 || got.Fights != 2 || got.WriteFailures != 3 {
 		t.Errorf("10-a: %+v", got)

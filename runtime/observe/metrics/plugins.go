@@ -161,6 +161,11 @@ func (m *Metrics) Plugin(id string) (t status.Counts) {
 			t.Failures += n
 		}
 	}
+	for _, h := range abi.Hooks {
+		if c := p.hooks[h.Hook].Load(); c != nil && h.Phase == abi.Before {
+			t.Refusable += uint64(valueOf(*c))
+		}
+	}
 	var durations []*dto.Histogram
 	for i := range p.durations {
 		if o := p.durations[i].Load(); o != nil {
