@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,16 +33,16 @@ If no proxy answers, the plugins are read from the directories, and a line says 
 				return err
 			}
 			all, silent, err := listPlugins(cmd.Context(), c)
-			if err != nil {
+			if err != nil && len(all.Plugins) == 0 {
 				return err
 			}
 			if format == "json" {
-				return encode(cmd.OutOrStdout(), all)
+				return errors.Join(encode(cmd.OutOrStdout(), all), err)
 			}
 			if silent != "" {
 				fmt.Fprintf(cmd.OutOrStdout(), "No proxy answers (%s). The files are:\n", printable(silent))
 			}
-			return printPlugins(cmd.OutOrStdout(), all, time.Now())
+			return errors.Join(printPlugins(cmd.OutOrStdout(), all, time.Now()), err)
 		},
 	}
 	adminFlags(cmd, "plugin-dir", "hook-dir", "status-socket")
@@ -49,7 +50,8 @@ If no proxy answers, the plugins are read from the directories, and a line says 
 	return cmd
 }
 
-// listPlugins asks the proxy, or reads the directories if none answers. silent is why.
+// listPlugins asks the proxy, or reads the directories if none answers. silent is why. The error is also of directories and
+// files that are wrong and are no plugin of the list.
 func listPlugins(ctx context.Context, c *config.Config) (all status.Plugins, silent string, err error) {
 	all, err = admin.Ask(ctx, config.Path(c.AdminSocket), config.Path(c.StatusSocket), admin.Client.Plugins)
 	if !errors.Is(err, admin.ErrNoProxy) {
@@ -63,14 +65,12 @@ func listPlugins(ctx context.Context, c *config.Config) (all status.Plugins, sil
 		case found[i].Disabled:
 			p.State = status.Disabled
 		case found[i].Problem != nil:
-			p.Policy, p.Failure = "", &status.FileFailure{Error: found[i].Problem.Error(), Since: time.Now(), Meanwhile: "no proxy runs"}
+			p.Policy, p.Failure = "", &status.FileFailure{Error: found[i].Problem.Error(), Meanwhile: "no proxy runs"}
 		}
 		all.Plugins = append(all.Plugins, p)
+		problems = slices.DeleteFunc(problems, func(err error) bool { return errors.Is(err, found[i].Problem) })
 	}
-	if len(all.Plugins) == 0 && len(problems) > 0 {
-		return all, silent, errors.Join(problems...)
-	}
-	return all, silent, nil
+	return all, silent, errors.Join(problems...)
 }
 
 // printPlugins writes a line for each plugin, and notes on what is wrong with it below.
@@ -100,7 +100,11 @@ func printPlugins(out io.Writer, all status.Plugins, now time.Time) error {
 		t.row(printable(p.ID), printable(string(p.State)), since, cmp.Or(printable(policy), "-"), printable(version),
 			fmt.Sprint(p.Calls), fmt.Sprint(p.Failures), fmt.Sprint(p.Rejections), quick(p.P50), quick(p.P99), printable(hooks))
 		if f := p.Failure; f != nil {
-			t.note("%s, since %s; %s", f.Error, f.Since.UTC().Format(time.RFC3339), f.Meanwhile)
+			since := ""
+			if !f.Since.IsZero() {
+				since = ", since " + f.Since.UTC().Format(time.RFC3339)
+			}
+			t.note("%s%s; %s", f.Error, since, f.Meanwhile)
 		}
 		if !p.Probation.IsZero() {
 			t.note("on probation until %s: the node goes back to the version before if this one fails", p.Probation.UTC().Format(time.RFC3339))

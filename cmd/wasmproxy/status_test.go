@@ -156,3 +156,23 @@ func TestStatusNamesPodsOfIgnoredRecords(t *testing.T) {
 		t.Errorf("of five pods the problems are %q", got)
 	}
 }
+
+// TestListWithoutAProxy: the list of the files has no time that nobody knows, and what is wrong beside its plugins is an error.
+func TestListWithoutAProxy(t *testing.T) {
+	dir := t.TempDir()
+	plugins, hooks := filepath.Join(dir, "plugins.d"), filepath.Join(dir, "hookserver.d")
+	err := errors.Join(os.Mkdir(plugins, 0o755), os.Mkdir(hooks, 0o755), os.Chmod(hooks, 0o777), os.WriteFile(filepath.Join(plugins, "10-bad.json"), []byte("{"), 0o644))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), newRoot(""), []string{
+		"plugin", "list", "--config", "", "--admin-socket", filepath.Join(dir, "admin.sock"), "--plugin-dir", plugins, "--hook-dir", hooks,
+	}, &stdout, &stderr)
+	if code != exitFailure || !strings.Contains(stderr.String(), hooks+": is writable by everyone") || strings.Contains(stderr.String(), "10-bad") {
+		t.Errorf("exit code %d: %s", code, stderr.String())
+	}
+	if out := stdout.String(); strings.Contains(out, "since") || !strings.Contains(out, "unexpected end of JSON input; no proxy runs") {
+		t.Errorf("got %s", out)
+	}
+}

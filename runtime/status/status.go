@@ -161,9 +161,9 @@ type Plugin struct {
 
 // FileFailure says that a plugin is not as its files say.
 type FileFailure struct {
-	Error     string    `json:"error"` // names the file, if it is bad
-	Since     time.Time `json:"since"`
-	Meanwhile string    `json:"meanwhile"` // what runs instead
+	Error     string    `json:"error"`          // names the file, if it is bad
+	Since     time.Time `json:"since,omitzero"` // zero if that is not known, since no proxy runs
+	Meanwhile string    `json:"meanwhile"`      // what runs instead
 }
 
 // Shadow is the state of another version of a plugin, which is called beside it and changes nothing.
