@@ -18,7 +18,7 @@ import (
 // before ctx is done is a reason, too.
 func (s *Slots) Missing(ctx context.Context, why, files bool) []string {
 	reasons, err := ask(ctx, s, func() (reasons []string, err error) {
-		for _, p := range slices.Concat(s.order, slices.Collect(maps.Values(s.off))) {
+		for _, p := range slices.Concat(s.order, slices.SortedFunc(maps.Values(s.off), compareSlots)) {
 			name, failure := "plugin "+plugin.Printable(p.id, 1<<8), p.failure()
 			switch v := p.awaited(); {
 			case files && failure != nil:
@@ -74,8 +74,11 @@ func (p *slot) failure() *status.FileFailure {
 		if p.isGood(p.active.description) {
 			since = p.good.Since
 		}
-		version := plugin.Printable(p.active.loaded.Manifest().Version, 1<<8)
-		f.Meanwhile = fmt.Sprintf("version %s of %s stays active", version, since.UTC().Format(time.RFC3339))
+		version := "the version"
+		if v := p.active.loaded.Manifest().Version; v != "" { // a hook server has none
+			version = "version " + plugin.Printable(v, 1<<8)
+		}
+		f.Meanwhile = fmt.Sprintf("%s of %s stays active", version, since.UTC().Format(time.RFC3339))
 	case p.refuses():
 		f.Meanwhile = "its hooks are refused until its last good version is loaded"
 	case p.last != nil && p.last.state != failed:

@@ -2,6 +2,7 @@ package slots
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -58,5 +59,33 @@ func TestSinceWhenAVersionStays(t *testing.T) {
 	p := s.put(map[string]string{"10-a.json": "{"}).Plugins[0]
 	if p.Failure == nil || !strings.Contains(p.Failure.Meanwhile, " of 2020-01-01T00:00:00Z stays active") || p.Shadow == nil {
 		t.Errorf("a version that has been active since %v has the shadow %+v, and %+v", since, p.Shadow, p.Failure)
+	}
+}
+
+// TestMissingInOrder: what is wrong is told in the same order each time, also of plugins that are switched off.
+func TestMissingInOrder(t *testing.T) {
+	s := followed(t)
+	var want []string
+	for i := range 10 {
+		id := fmt.Sprintf("%d0-off", i)
+		s.file(id+".wasm", "noop")
+		s.file(id+".json", `{"enabled": false}`)
+		want = append(want, "plugin "+id)
+	}
+	s.put(nil)
+	for i := range 10 {
+		s.file(fmt.Sprintf("%d0-off.json", i), "{")
+	}
+	list, _ := registry.Read(registry.Dirs{Plugins: s.dir})
+	for i := range list {
+		list[i].Disabled = true // as the watcher says of files that were good before
+	}
+	s.slots.post(func(ctx context.Context) { s.slots.update(ctx, registry.List{Plugins: list, Complete: true}) })
+	got := s.slots.Missing(t.Context(), false, true)
+	for i := range got {
+		got[i], _, _ = strings.Cut(got[i], ":")
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
 	}
 }

@@ -19,8 +19,7 @@ func (s *Slots) Plugins(ctx context.Context) (status.Plugins, error) {
 // look takes the snapshot. It is for the goroutine of run.
 func (s *Slots) look() status.Plugins {
 	all := status.Plugins{Generation: s.generation, Plugins: []status.Plugin{}}
-	off := slices.SortedFunc(maps.Values(s.off), compareSlots)
-	for _, p := range slices.Concat(s.order, off) {
+	for _, p := range slices.Concat(s.order, slices.SortedFunc(maps.Values(s.off), compareSlots)) {
 		d := p.shown()
 		one := status.Plugin{
 			ID: p.id, File: plugin.Name(p.description.File), Kind: "wasm", State: p.met, Since: p.since,

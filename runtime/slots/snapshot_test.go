@@ -3,6 +3,7 @@ package slots
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -171,6 +172,10 @@ func TestSnapshot(t *testing.T) {
 	got = s.put(map[string]string{"20-bad.wasm": "noop"})
 	if p := got.Plugins[0]; p.State != status.Active || p.Active.Digest != good || p.Pending == nil || p.Pending.State != "failed" || p.Pending.Digest == good {
 		t.Errorf("with a broken replacement: %+v, active %+v, pending %+v", p, p.Active, p.Pending)
+	}
+	got = s.put(map[string]string{"50-server.json": "{"})
+	if f := got.Plugins[3].Failure; f == nil || !strings.HasPrefix(f.Meanwhile, "the version of 20") {
+		t.Errorf("a hook server, which has no version, with a bad file: %+v", f)
 	}
 	if p := got.Plugins[1]; p.State != status.Active || p.Pending != nil || !slices.Contains(p.Hooks, "PreCreateContainer") {
 		t.Errorf("once it is mended: %+v", p)
