@@ -85,7 +85,7 @@ var Checks = []*Check{
 		"The plugin's calls fail. With policy Fail, its hooks are refused.",
 		"Start the hook server, or remove its JSON file.", findHookServers},
 	{"plugin-state", "Is every plugin active in the running proxy?", Error,
-		"The plugin is not called. With policy Fail, its hooks are refused.",
+		"The plugin is not called. If it is inactive, calls pass without it, also with policy Fail; if it is refusing, its hooks are refused.",
 		"`wasmproxy validate` says why it does not load; the log has the line `plugin not loaded`.", running(findPluginState)},
 	{"plugin-breaker", "Is every circuit breaker closed?", Error,
 		"The plugin is not called for a while, since it failed too often. With policy Fail, its hooks are refused.",
