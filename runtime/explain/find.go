@@ -116,6 +116,7 @@ func near(among []Name, text string) string {
 	slices.SortFunc(like, func(a, b candidate) int {
 		return cmp.Or(a.distance-b.distance, strings.Compare(a.String(), b.String()))
 	})
+	like = slices.Compact(like) // there can be two pods of one name
 	names := make([]Name, 0, len(like))
 	for _, c := range like[:min(len(like), maxListed)] {
 		names = append(names, c.Name)

@@ -12,6 +12,7 @@ var names = []explain.Name{
 	{"shop", "web", ""}, {"shop", "web", "app"}, {"shop", "web", "sidecar"},
 	{"shop", "db-0", ""}, {"shop", "db-0", "postgres"},
 	{"test", "db-0", ""}, {"test", "db-0", "postgres"},
+	{"test", "db-0", ""}, {"test", "db-0", "postgres"}, // the pod of a StatefulSet that ends, and the next one
 	{"web", "app", ""}, {"web", "app", "main"},
 }
 
@@ -40,6 +41,7 @@ func TestFindErrors(t *testing.T) {
 		"db-0/postgres": {explain.ErrAmbiguous, `"db-0/postgres" can be any of shop/db-0/postgres, test/db-0/postgres: name one in full`},
 		"web/app":       {explain.ErrAmbiguous, `"web/app" can be any of shop/web/app, web/app: name one in full`}, // a container, or a pod of namespace web
 		"wep":           {explain.ErrNotFound, `"wep": there is no such pod or container; names like it: shop/web, shop/web/app, shop/web/sidecar`},
+		"test/db":       {explain.ErrNotFound, "; names like it: test/db-0, test/db-0/postgres"},
 		"shop/web/ap":   {explain.ErrNotFound, "; names like it: shop/web, shop/web/app, shop/web/sidecar"},
 		"kube-proxy":    {explain.ErrNotFound, `"kube-proxy": there is no such pod or container`},
 		"":              {explain.ErrInvalid, `"" is not of the form [NAMESPACE/]POD[/CONTAINER]`},
