@@ -61,7 +61,7 @@ var Families = []Family{
 	{"wasmproxy_plugin_ticks_stopped_total", Counter, []string{"plugin", "class"}, "Ticks of a plugin that a limit stopped after it was done with some pods. The next tick goes on with the others.", false},
 	{"wasmproxy_plugin_breaker_openings_total", Counter, []string{"plugin"}, "Times that a plugin's circuit breaker opened.", false},
 	{"wasmproxy_plugin_breaker_open", Gauge, []string{"plugin"}, "1 while a plugin is not called since it failed too often, else 0.", true},
-	{"wasmproxy_plugin_state", Gauge, []string{"plugin", "state"}, "1 for the state that calls meet: active, refusing (not loaded, and its hooks are refused), inactive (not loaded, and calls pass) or bypassed.", true},
+	{"wasmproxy_plugin_state", Gauge, []string{"plugin", "state"}, "1 for the state that calls meet: active, refusing (not loaded, and its hooks are refused), inactive (not loaded, and calls pass), bypassed or disabled. A plugin that is disabled has a series only while its files are bad.", true},
 	{"wasmproxy_plugin_instances", Gauge, []string{"plugin"}, "Instances of a plugin's module.", true},
 	{"wasmproxy_plugin_memory_bytes", Gauge, []string{"plugin"}, "Memory of a plugin's instances, and of the images that they are reset to.", true},
 	{"wasmproxy_plugins_memory_bytes", Gauge, nil, "Memory of all plugins that counts for the setting guest-memory.", true},
