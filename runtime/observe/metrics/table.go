@@ -25,7 +25,7 @@ type Family struct {
 var Families = []Family{
 	{"wasmproxy_build_info", Gauge, []string{"version", "goversion", "abi"}, "1. The labels have the versions of the program, of Go and of the plugin ABI.", false},
 
-	{"wasmproxy_ready", Gauge, nil, "1 while calls get what they are to get, else 0: see /readyz. Here a connection to the container runtime counts as its answer, and bad files of plugins have a metric of their own.", true},
+	{"wasmproxy_ready", Gauge, nil, "1 while calls get what they are to get, else 0: see /readyz. Here a connection to the container runtime counts as its answer, and bad files of plugins and settings have metrics of their own.", true},
 
 	{"wasmproxy_calls_total", Counter, []string{"method", "route", "code"}, "CRI calls that were answered. route is passed, followed (the store reads the call) or hooked.", false},
 	{"wasmproxy_call_seconds_total", Counter, []string{"method"}, "Time of unary calls, from the request until the answer was handed to gRPC.", false},
