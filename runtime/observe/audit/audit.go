@@ -55,6 +55,7 @@ type Log struct {
 
 	// Of the writer's goroutine:
 	unreported int                // lines that were lost since the last event
+	reason     error              // why the last of them was
 	next       time.Time          // when the next event is due
 	budgets    map[string]*budget // by plugin
 }
@@ -196,21 +197,16 @@ func (l *Log) write(e entry) {
 	if !ok {
 		return
 	}
-	err := l.out.write(text)
-	failed := 0
-	if err != nil {
-		failed = 1
-		l.lost.Add(1)
-	}
 	if dropped := int(l.dropped.Swap(0)); dropped > 0 {
-		failed += dropped
-		if err == nil {
-			err = errFull
-		}
+		l.unreported, l.reason = l.unreported+dropped, errFull
 	}
-	if l.unreported += failed; err == nil || time.Now().Before(l.next) {
+	if err := l.out.write(text); err != nil {
+		l.lost.Add(1)
+		l.unreported, l.reason = l.unreported+1, err
+	}
+	if l.unreported == 0 || time.Now().Before(l.next) {
 		return
 	}
-	l.observer.Observe(context.Background(), &observe.AuditLinesLost{Lines: l.unreported, Err: err})
+	l.observer.Observe(context.Background(), &observe.AuditLinesLost{Lines: l.unreported, Err: l.reason})
 	l.unreported, l.next = 0, time.Now().Add(repeatTime)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/metadata"
@@ -288,6 +289,50 @@ func TestDestinationHangs(t *testing.T) {
 	if len(all) != 1 || int64(all[0].Lines) != l.Lost() || !errors.Is(all[0].Err, errFull) {
 		t.Errorf("the events are %v", all)
 	}
+}
+
+// full is a destination that takes no line while it is true.
+type full bool
+
+func (f *full) write([]byte) error {
+	if *f {
+		return syscall.ENOSPC
+	}
+	return nil
+}
+func (f *full) close() error { return nil }
+
+// TestEachLostLineIsTold: what was lost within a minute of a warning is told with a later line, also when lines can be written again.
+func TestEachLostLineIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen observe.Recorder
+		out := full(true)
+		l := start(&seen, &out)
+		line := func() {
+			l.Observe(t.Context(), &observe.BypassOff{})
+			synctest.Wait()
+		}
+		for range 5 {
+			line()
+		}
+		out = false
+		line()
+		time.Sleep(repeatTime)
+		line()
+		line()
+		told := 0
+		for _, e := range observe.All[*observe.AuditLinesLost](seen.Take()) {
+			if told += e.Lines; !errors.Is(e.Err, syscall.ENOSPC) {
+				t.Errorf("lost for the reason %v", e.Err)
+			}
+		}
+		if told != 5 || l.Lost() != 5 {
+			t.Errorf("%d lines are lost, and warnings tell of %d", l.Lost(), told)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // However many lines plugins make at once, there is room for those of another plugin and of operators. A plugin has its room
