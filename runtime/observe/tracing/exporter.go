@@ -46,30 +46,35 @@ type exporter struct {
 	lost  int       // spans since the last event
 	next  time.Time // when the next event is due
 	ended bool      // no event is made any more
-	last  error
+	last  error     // of the last spans that were lost
 }
 
 // ExportSpans implements sdktrace.SpanExporter.
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	e.waiting.Add(-int64(len(spans)))
-	if err := e.SpanExporter.ExportSpans(ctx, spans); err != nil {
-		e.notSent(ctx, len(spans), err)
+	err, lost := e.SpanExporter.ExportSpans(ctx, spans), 0
+	if err != nil {
+		lost = len(spans)
 	}
+	e.notSent(ctx, lost, err)
 	return nil
 }
 
-// notSent counts spans that were lost, and makes an event of them if one is due.
+// notSent counts spans that were lost, if there are any, and makes an event of those that none told of, if one is due.
 func (e *exporter) notSent(ctx context.Context, spans int, err error) {
 	e.all.Add(int64(spans))
 	e.mu.Lock()
 	lost := 0
-	e.lost, e.last = e.lost+spans, err
-	if !e.ended && !time.Now().Before(e.next) {
+	if spans > 0 {
+		e.lost, e.last = e.lost+spans, err
+	}
+	last := e.last
+	if e.lost > 0 && !e.ended && !time.Now().Before(e.next) {
 		lost, e.lost, e.next = e.lost, 0, time.Now().Add(repeatTime)
 	}
 	e.mu.Unlock() // before an observer runs
 	if lost > 0 {
-		e.observer.Observe(ctx, &observe.SpansNotSent{Spans: lost, Err: err})
+		e.observer.Observe(ctx, &observe.SpansNotSent{Spans: lost, Err: last})
 	}
 }
 

@@ -89,13 +89,15 @@ func (failing) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error {
 // Spans that cannot be sent are one event a minute, with the number of all since the last one.
 func TestSpansNotSentOnceAMinute(t *testing.T) {
 	var seen observe.Recorder
-	e := &exporter{SpanExporter: failing{}, observer: &seen}
+	e := &exporter{SpanExporter: tracetest.NewNoopExporter(), observer: &seen}
 	batch := tracetest.SpanStubs{{}, {}}.Snapshots()
 	export := func() {
 		if err := e.ExportSpans(t.Context(), batch); err != nil {
 			t.Errorf("the SDK gets the error %v", err)
 		}
 	}
+	export()
+	e.SpanExporter = failing{}
 	for range 3 {
 		export()
 	}
@@ -107,6 +109,13 @@ func TestSpansNotSentOnceAMinute(t *testing.T) {
 	if all := observe.All[*observe.SpansNotSent](seen.Take()); len(all) != 1 || all[0].Spans != 6 || all[0].Err == nil {
 		t.Errorf("events a minute later: %v", all)
 	}
+	export()
+	e.next, e.SpanExporter = time.Now(), tracetest.NewNoopExporter() // a minute later, and the collector takes spans again
+	export()
+	if all := observe.All[*observe.SpansNotSent](seen.Take()); len(all) != 1 || all[0].Spans != 2 || all[0].Err == nil {
+		t.Errorf("events once spans are sent again: %v", all)
+	}
+	e.SpanExporter = failing{}
 	export()
 	if e.end() == nil || len(seen.Take()) != 0 {
 		t.Error("the end does not tell of spans that no event told of")
