@@ -149,8 +149,14 @@ func problems(s *status.Status) (all []string) {
 	}
 	for i := range s.Plugins.Plugins {
 		p := &s.Plugins.Plugins[i]
-		if p.Breaker == "open" || p.Breaker == "half-open" {
-			all = append(all, fmt.Sprintf("plugin %s: its breaker is %s until %s", p.ID, p.Breaker, p.BreakerUntil.UTC().Format(time.RFC3339)))
+		breaker := fmt.Sprintf("plugin %s: its breaker is %s", p.ID, p.Breaker)
+		switch {
+		case p.Breaker == "half-open":
+			all = append(all, breaker+": a call tries it now")
+		case p.Breaker == "open" && p.BreakerUntil.After(s.Now):
+			all = append(all, breaker+" until "+p.BreakerUntil.UTC().Format(time.RFC3339))
+		case p.Breaker == "open":
+			all = append(all, breaker+": its next call tries it")
 		}
 	}
 	return all

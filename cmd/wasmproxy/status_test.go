@@ -120,6 +120,18 @@ func TestStatusTellsOfUnsavedState(t *testing.T) {
 	}
 }
 
+// TestStatusOfABreakerWhoseTimeHasPassed: no time of the past is one until which a plugin is not called.
+func TestStatusOfABreakerWhoseTimeHasPassed(t *testing.T) {
+	now := time.Now()
+	s := status.Status{Now: now, Backend: status.Backend{Connected: true}, Values: status.Values{Saved: true}, Plugins: status.Plugins{Plugins: []status.Plugin{
+		{ID: "10-a", Breaker: "open", BreakerUntil: now.Add(-time.Hour)}, {ID: "20-b", Breaker: "half-open", BreakerUntil: now.Add(-time.Hour)}, {ID: "30-c", Breaker: "closed"},
+	}}}
+	want := []string{"plugin 10-a: its breaker is open: its next call tries it", "plugin 20-b: its breaker is half-open: a call tries it now"}
+	if got := problems(&s); !slices.Equal(got, want) {
+		t.Errorf("the problems are %q", got)
+	}
+}
+
 // TestStatusPeers: no name of a process reaches the terminal as it is, and many processes have one line.
 func TestStatusPeers(t *testing.T) {
 	now := time.Now()
