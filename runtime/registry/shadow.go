@@ -61,7 +61,8 @@ func (s *settings) findShadow(json string, sum func(path string) (string, error)
 	case s.DryRun:
 		err = errors.New("the plugin is in dry-run and changes nothing, so that there is nothing to compare")
 	case path != s.modulePath() && !strings.HasPrefix(of.Module, Modules+"/"): // it would be a plugin by itself
-		err = fmt.Errorf("wasm-module: %s is neither in %s nor the plugin's own module: put it into %s", plugin.Name(of.Module), Modules, Modules)
+		name := plugin.Name(of.Module)
+		err = fmt.Errorf("wasm-module: %s is not the plugin's own module: put it into %s, and name it %[2]s/%[1]s", name, Modules)
 	default:
 		of.Digest, err = sum(path)
 		switch want := s.shadow.sha256; {

@@ -57,7 +57,7 @@ func TestShadowOfADescription(t *testing.T) {
 	for shadow, says := range map[string]string{
 		`{"wasm-module": ".modules/next.wasm", "config": 1, "timeout": "1s", "grant": ["env"]}`: "",
 		`{"wasm-module": "10-a.wasm", "sample": 7}`:                                             "",
-		`{"wasm-module": "10-b.wasm"}`:                                                          "10-b.wasm is neither in .modules nor the plugin's own module",
+		`{"wasm-module": "10-b.wasm"}`:                                                          "10-b.wasm is not the plugin's own module: put it into .modules, and name it .modules/10-b.wasm",
 		`{"wasm-module": ".modules/none.wasm"}`:                                                 "there is no .modules/none.wasm beside the file",
 		`{"wasm-module": ".modules/next.wasm", "sha256": "` + strings.Repeat("ab", 32) + `"}`:   "is wanted, and .modules/next.wasm has",
 		`{"wasm-module": ".modules/next.wasm", "sample": 0}`:                                    "sample: 0 is not between 1 and 100 percent",
