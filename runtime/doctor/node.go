@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -138,6 +139,19 @@ func (n *node) loadPlugins(ctx context.Context) {
 		return
 	}
 	n.pluginLines, n.pluginErr = n.Load(ctx, &c)
+	if ctx.Err() != nil { // which is no fault of a plugin
+		n.pluginErr = errLate
+	}
+}
+
+var errLate = fmt.Errorf("the plugins were not loaded within %v", checkTime)
+
+// unloaded says why it is not known whether the plugins load; nil if it is known.
+func (n *node) unloaded() error {
+	if errors.Is(n.pluginErr, fs.ErrPermission) || n.pluginErr == errLate { // no permission of this user's, and not of the proxy's
+		return n.pluginErr
+	}
+	return nil
 }
 
 // lines are those of an error that joins several.

@@ -2,9 +2,7 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"strings"
 
@@ -12,8 +10,8 @@ import (
 )
 
 func findPluginFiles(_ context.Context, n *node) (all []found, err error) {
-	if errors.Is(n.pluginErr, fs.ErrPermission) { // of this user, and not of the proxy's
-		return nil, n.pluginErr
+	if err := n.unloaded(); err != nil {
+		return nil, err
 	}
 	for _, line := range lines(n.pluginErr) {
 		all = append(all, found{"plugin files", line})
@@ -23,8 +21,8 @@ func findPluginFiles(_ context.Context, n *node) (all []found, err error) {
 
 // findPluginReach looks through what loading tells of plugins.
 func findPluginReach(_ context.Context, n *node) (all []found, err error) {
-	if errors.Is(n.pluginErr, fs.ErrPermission) {
-		return nil, n.pluginErr
+	if err := n.unloaded(); err != nil {
+		return nil, err
 	}
 	for _, line := range n.pluginLines {
 		id, text, _ := strings.Cut(line, ": ")
