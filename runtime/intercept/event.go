@@ -210,15 +210,30 @@ func (e *event) Opposed(c *plugin.Change) (first string) {
 
 // Holds implements plugin.Remembering.
 func (e *event) Holds(by string, c *plugin.Change) bool {
-	if !c.IsFile() && !enforce.OfResource(c) {
-		return false
-	}
-	o := e.object(c.Object)
-	if unmade(o) {
-		return false
-	}
-	_, ok := e.host.Ledger.Record(e.host.Enforcer.ID(o)).Owner(enforce.TargetOf(c), func(plugin string) bool { return plugin == by })
+	_, ok := e.wish(by, c)
 	return ok
+}
+
+// Replaces implements plugin.Remembering.
+func (e *event) Replaces(by string, c *plugin.Change) bool {
+	if e.sent == nil || c.Object != abi.Container {
+		return false
+	}
+	w, wants := e.wish(by, c)
+	if !wants || w.Value == enforce.ValueOf(c) {
+		return false
+	}
+	_, named := e.kubeletValues()[enforce.TargetOf(c)]
+	return named
+}
+
+// wish is what a plugin wants of the cgroup file or resource that the change is of.
+func (e *event) wish(by string, c *plugin.Change) (w enforce.Wish, ok bool) {
+	o := e.object(c.Object)
+	if set := c.IsFile() || enforce.OfResource(c); !set || unmade(o) {
+		return w, false
+	}
+	return e.host.Ledger.Record(e.host.Enforcer.ID(o)).Owner(enforce.TargetOf(c), func(plugin string) bool { return plugin == by })
 }
 
 // PodLimit implements plugin.PodLimiter: kubelet's limit, also while it is lifted. The file is read once in an event.

@@ -142,6 +142,16 @@ func (a *Adjustment) Withdraw(o abi.Object, f abi.Field, key string) (gone int, 
 	return gone, nil
 }
 
+// Leave says that the plugin leaves what the event has, which c would set. If the caller gives that value, what the plugin
+// asked for in an earlier call does not take its place.
+func (a *Adjustment) Leave(c Change) error {
+	if earlier, ok := a.event.(Remembering); !ok || !earlier.Replaces(a.of.ID, &c) {
+		return nil
+	}
+	_, err := a.Withdraw(c.Object, c.Field, c.Key)
+	return err
+}
+
 // Opponent returns the plugin with which the last change that was refused with CONFLICT conflicts; "" if none was.
 func (a *Adjustment) Opponent() string { return a.opponent }
 
@@ -227,6 +237,8 @@ type Remembering interface {
 	Opposed(c *Change) (plugin string)
 	// Holds reports whether a plugin has asked for a value of what the change withdraws.
 	Holds(plugin string, c *Change) bool
+	// Replaces reports whether the caller gives a resource a value, and a plugin has asked for another one than the change sets.
+	Replaces(plugin string, c *Change) bool
 }
 
 // owners remembers which plugin set what, over all plugins of one call. It is made when the

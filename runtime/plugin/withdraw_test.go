@@ -49,7 +49,8 @@ type holding struct {
 	plugin string
 }
 
-func (holding) Opposed(*plugin.Change) string { return "" }
+func (holding) Opposed(*plugin.Change) string        { return "" }
+func (holding) Replaces(string, *plugin.Change) bool { return false }
 func (h holding) Holds(by string, c *plugin.Change) bool {
 	return by == h.plugin && c.IsFile() && c.Key == "cpu.idle"
 }

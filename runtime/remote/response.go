@@ -50,6 +50,13 @@ func (d *differences) ask(c plugin.Change) {
 	}
 }
 
+// leave says that the server has answered a resource as it was. Hooks other than that of an update have nothing to leave.
+func (d *differences) leave(c plugin.Change) {
+	if d.err == nil {
+		d.err = d.adj.Leave(c)
+	}
+}
+
 func (d *differences) cgroupParent(sent, got string) {
 	if got != "" && got != sent {
 		d.ask(plugin.Change{Op: plugin.SetText, Object: abi.Pod, Field: abi.PodCgroupParent, Text: got})
@@ -65,8 +72,8 @@ func (d *differences) entries(o abi.Object, f abi.Field, sent, got map[string]st
 	}
 }
 
-// resources asks for what got has other than sent. What is empty in got counts
-// only if got is whole, which is to say that it was emptied.
+// resources asks for what got has other than sent, and leaves what it repeats. What is
+// empty in got counts only if got is whole, which is to say that it was emptied.
 func (d *differences) resources(sent, got crifield.Object, whole bool) {
 	for i := range resourceFields {
 		switch f := resourceFields[i].Field; resourceFields[i].Type {
@@ -76,15 +83,22 @@ func (d *differences) resources(sent, got crifield.Object, whole bool) {
 			if f == abi.Resources+abi.MemoryLimit && was == 0 && is == -1 {
 				continue // there is no limit to lift, and not every runtime takes -1
 			}
-			differs := is != was && (is != 0 || whole)
-			if differs && counts(f, is) {
-				d.ask(plugin.Change{Op: plugin.SetInt64, Object: abi.Container, Field: f, Int: is})
+			c := plugin.Change{Op: plugin.SetInt64, Object: abi.Container, Field: f, Int: is}
+			switch counted := (is != 0 || whole) && counts(f, is); {
+			case counted && is != was:
+				d.ask(c)
+			case is == was && is != 0:
+				d.leave(c)
 			}
 		case abi.String:
 			was, _ := sent.Text(f)
 			is, _ := got.Text(f)
-			if is != was && (is != "" || whole) {
-				d.ask(plugin.Change{Op: plugin.SetText, Object: abi.Container, Field: f, Text: is})
+			c := plugin.Change{Op: plugin.SetText, Object: abi.Container, Field: f, Text: is}
+			switch {
+			case is != was && (is != "" || whole):
+				d.ask(c)
+			case is == was && is != "":
+				d.leave(c)
 			}
 		case abi.Map:
 			all, errno := got.Entries(f)
@@ -93,8 +107,11 @@ func (d *differences) resources(sent, got crifield.Object, whole bool) {
 				continue
 			}
 			for k, v := range all {
+				c := plugin.Change{Op: plugin.SetEntry, Object: abi.Container, Field: f, Key: k, Text: v}
 				if had, errno := sent.Lookup(f, k); errno != abi.OK || had != v {
-					d.ask(plugin.Change{Op: plugin.SetEntry, Object: abi.Container, Field: f, Key: k, Text: v})
+					d.ask(c)
+				} else {
+					d.leave(c)
 				}
 			}
 		}
