@@ -95,16 +95,24 @@ func testKoordlet(t *testing.T, peer string) {
 			calls, ours = newLife(rng, true), newProxy(bare)
 		}
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			run, created, updated := proto.CloneOf(calls.run), proto.CloneOf(calls.create), proto.CloneOf(calls.update)
+			run, created := proto.CloneOf(calls.run), proto.CloneOf(calls.create)
 			ours.forward(t, "RunPodSandbox", run, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod"})
 			ours.forward(t, "CreateContainer", created, &runtimeapi.CreateContainerResponse{ContainerId: "container"})
-			ours.forward(t, "UpdateContainerResources", updated, &runtimeapi.UpdateContainerResourcesResponse{})
 			incumbent.forward(t, "RunPodSandbox", calls.run)
 			incumbent.forward(t, "CreateContainer", calls.create)
-			incumbent.forward(t, "UpdateContainerResources", calls.update)
 			compareRun(t, calls.run, run)
 			compareCreate(t, calls.create, created)
-			compareUpdate(t, calls.create.Config, calls.update, updated)
+			was, is := calls.create.Config, created.Config // what the runtime has
+			for _, update := range calls.updates {
+				updated := proto.CloneOf(update)
+				ours.forward(t, "UpdateContainerResources", updated, &runtimeapi.UpdateContainerResourcesResponse{})
+				incumbent.forward(t, "UpdateContainerResources", update)
+				take(was, update)
+				take(is, updated)
+				if diff := cmp.Diff(was, is, protocmp.Transform()); diff != "" {
+					t.Errorf("after UpdateContainerResources the container differs (-incumbent +ours):\n%s", diff)
+				}
+			}
 		})
 	}
 }
@@ -231,23 +239,9 @@ func env(r *runtimeapi.CreateContainerRequest) map[string]string {
 	return m
 }
 
-// compareUpdate compares what comes of an update for a container that was
-// created with config: the incumbent sends everything again, this proxy what
-// kubelet or a hook named.
-func compareUpdate(t *testing.T, config *runtimeapi.ContainerConfig, want, got *runtimeapi.UpdateContainerResourcesRequest) {
-	t.Helper()
-	had := config.GetLinux().GetResources().ProtoReflect()
-	got.Linux = proto.CloneOf(got.GetLinux())
-	ours := got.Linux.ProtoReflect()
-	for i := range had.Descriptor().Fields().Len() {
-		if f := had.Descriptor().Fields().Get(i); !ours.Has(f) && had.Has(f) && want.GetLinux().ProtoReflect().Has(f) {
-			ours.Set(f, had.Get(f))
-		}
-	}
-	annotations := maps.Clone(config.GetAnnotations())
-	maps.Copy(annotations, got.GetAnnotations())
-	got.Annotations = annotations
-	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
-		t.Errorf("UpdateContainerResources differs (-incumbent +ours):\n%s", diff)
-	}
+// take has a container what an update names. The incumbent sends everything again, this proxy what kubelet or a hook named.
+func take(config *runtimeapi.ContainerConfig, update *runtimeapi.UpdateContainerResourcesRequest) {
+	config.Linux.Resources = pods.LayResources(config.GetLinux().GetResources(), update.GetLinux())
+	config.Annotations = maps.Clone(config.GetAnnotations())
+	maps.Copy(config.Annotations, update.GetAnnotations())
 }

@@ -3,6 +3,7 @@ package remote_test
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"strconv"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -10,14 +11,29 @@ import (
 
 // life is what kubelet asks for one container.
 type life struct {
-	run    *runtimeapi.RunPodSandboxRequest
-	create *runtimeapi.CreateContainerRequest
-	update *runtimeapi.UpdateContainerResourcesRequest
+	run     *runtimeapi.RunPodSandboxRequest
+	create  *runtimeapi.CreateContainerRequest
+	updates []*runtimeapi.UpdateContainerResourcesRequest
 }
 
 func newLife(rng *rand.Rand, bare bool) life {
 	o := newOverlay(rng)
 	o.Bare = bare
+	var updates []*runtimeapi.UpdateContainerResourcesRequest
+	for i := range 4 {
+		// kubelet's CPU manager sends a cpuset and nothing else.
+		update := &runtimeapi.LinuxContainerResources{CpusetCpus: pick(rng, "0-2", "7")}
+		if rng.IntN(2) == 0 {
+			update = newResources(rng)
+			update.OomScoreAdj, update.HugepageLimits = 0, nil // the incumbent drops these of an update
+		}
+		if i > 0 { // the server answers otherwise than before
+			low := strconv.Itoa(i)
+			update.Unified = map[string]string{"memory.low": low}
+			o.Then[low] = newOverlay(rng)
+		}
+		updates = append(updates, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: "container", Linux: update})
+	}
 	overlay, err := json.Marshal(o)
 	if err != nil {
 		panic(err)
@@ -34,16 +50,10 @@ func newLife(rng *rand.Rand, bare bool) life {
 		Envs:        []*runtimeapi.KeyValue{{Key: "PATH", Value: []byte("/bin")}, {Key: "EMPTY"}},
 		Linux:       &runtimeapi.LinuxContainerConfig{Resources: newResources(rng)},
 	}
-	// kubelet's CPU manager sends a cpuset and nothing else.
-	update := &runtimeapi.LinuxContainerResources{CpusetCpus: pick(rng, "0-2", "7")}
-	if rng.IntN(2) == 0 {
-		update = newResources(rng)
-		update.OomScoreAdj, update.HugepageLimits = 0, nil // the incumbent drops these of an update
-	}
 	return life{
-		run:    &runtimeapi.RunPodSandboxRequest{Config: pod, RuntimeHandler: "runc"},
-		create: &runtimeapi.CreateContainerRequest{PodSandboxId: "pod", Config: container, SandboxConfig: proto.CloneOf(pod)},
-		update: &runtimeapi.UpdateContainerResourcesRequest{ContainerId: "container", Linux: update},
+		run:     &runtimeapi.RunPodSandboxRequest{Config: pod, RuntimeHandler: "runc"},
+		create:  &runtimeapi.CreateContainerRequest{PodSandboxId: "pod", Config: container, SandboxConfig: proto.CloneOf(pod)},
+		updates: updates,
 	}
 }
 
@@ -61,19 +71,21 @@ func newResources(rng *rand.Rand) *runtimeapi.LinuxContainerResources {
 // overlay is what the hook server of testdata/koordinator writes over its echo,
 // in koordlet's ranges.
 type overlay struct {
-	Labels       map[string]string `json:",omitempty"`
-	Annotations  map[string]string `json:",omitempty"`
-	CgroupParent string            `json:",omitempty"`
-	CPUSet       *string           `json:",omitempty"`
-	Quota        *int64            `json:",omitempty"`
-	Shares       *int64            `json:",omitempty"`
-	Memory       *int64            `json:",omitempty"`
-	Env          map[string]string `json:",omitempty"`
-	Bare         bool              // the overlay is all of the answer
+	Labels       map[string]string  `json:",omitempty"`
+	Annotations  map[string]string  `json:",omitempty"`
+	CgroupParent string             `json:",omitempty"`
+	CPUSet       *string            `json:",omitempty"`
+	Quota        *int64             `json:",omitempty"`
+	Shares       *int64             `json:",omitempty"`
+	Memory       *int64             `json:",omitempty"`
+	Env          map[string]string  `json:",omitempty"`
+	Then         map[string]overlay `json:",omitempty"`
+	Bare         bool               // the overlay is all of the answer
 }
 
 func newOverlay(rng *rand.Rand) overlay {
 	return overlay{
+		Then:         map[string]overlay{},
 		Labels:       pick(rng, nil, map[string]string{"app": "shop", "koordinator.sh/qosClass": "BE"}),
 		Annotations:  pick(rng, nil, map[string]string{"example.com/by": "koordlet"}),
 		CgroupParent: pick(rng, "", "/kubepods/besteffort/poduid/other"),

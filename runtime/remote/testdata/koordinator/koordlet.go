@@ -19,8 +19,9 @@ type overlay struct {
 	Quota               *int64
 	Shares              *int64
 	Memory              *int64
-	Env                 map[string]string // added to what was sent
-	Bare                bool              // answers with the overlay alone, as no server of Koordinator's does
+	Env                 map[string]string  // added to what was sent
+	Then                map[string]overlay // in its place in updates of a container, by the value of unified["memory.low"]
+	Bare                bool               // answers with the overlay alone, as no server of Koordinator's does
 }
 
 func overlayOf(podAnnotations map[string]string) (o overlay, err error) {
@@ -66,6 +67,9 @@ func answerPod(req *hook.PodSandboxHookRequest) (*hook.PodSandboxHookResponse, e
 
 func answerContainer(req *hook.ContainerResourceHookRequest) (*hook.ContainerResourceHookResponse, error) {
 	o, err := overlayOf(req.GetPodAnnotations())
+	if then, ok := o.Then[req.GetContainerResources().GetUnified()["memory.low"]]; ok {
+		o = then
+	}
 	if o.Bare {
 		req = nil
 	}
