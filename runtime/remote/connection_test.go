@@ -3,6 +3,7 @@ package remote_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -43,6 +44,17 @@ func TestServerErrorIsAFault(t *testing.T) {
 	}
 	if s, ok := status.FromError(err); ok {
 		t.Errorf("error carries the server's status %v", s)
+	}
+}
+
+// TestServerThatWaited tells for what it has waited in vain, long before its own time is over.
+func TestServerThatWaited(t *testing.T) {
+	p := plugged(t, hookServer{container: func(context.Context, string, *pb.ContainerResourceHookRequest) (*pb.ContainerResourceHookResponse, error) {
+		return nil, fmt.Errorf("reading the topology: %w", context.DeadlineExceeded)
+	}})
+	_, err := ask(t, p, newEvent(abi.PreCreateContainer))
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "reading the topology") {
+		t.Errorf("error %v", err)
 	}
 }
 

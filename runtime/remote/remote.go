@@ -205,15 +205,14 @@ const maxWords = 1 << 10
 // fault names the server. It carries the server's status as text only, so that
 // nobody up the line takes the server's code for the call's.
 func (p *Plugin) fault(ctx context.Context, adj *plugin.Adjustment, err error) error {
-	cause := context.Cause(ctx)
-	s := status.Convert(err)
-	if cause == nil && s.Code() == codes.DeadlineExceeded {
-		cause = context.DeadlineExceeded // the server's clock was first
-	}
-	if cause != nil {
+	if cause := context.Cause(ctx); cause != nil {
 		return fmt.Errorf("hook server %s: %w", p.options.Endpoint, cause)
 	}
+	s := status.Convert(err)
 	said := adj.Sanitize(s.Message(), maxWords)
+	if s.Code() == codes.DeadlineExceeded { // the server's clock was first, or it has waited for something else
+		return fmt.Errorf("hook server %s: %w: %s", p.options.Endpoint, context.DeadlineExceeded, said)
+	}
 	if s.Code() == codes.Unavailable && p.conn.GetState() != connectivity.Ready {
 		return fmt.Errorf("hook server %s: %w: %s", p.options.Endpoint, plugin.ErrAway, said)
 	}
