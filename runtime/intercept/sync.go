@@ -134,9 +134,9 @@ func (s *Synchronized) sync(ctx context.Context, store *pods.Store, id, containe
 
 // begin returns the state of the pod, and whether the caller is the one to call the plugin.
 func (s *Synchronized) begin(store *pods.Store, id, container string) (p *podSyncState, first bool) {
-	containers := describedIn(store, id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	containers := s.toTell(store, id)
 	if p = s.pods[id]; p != nil && !(p.synced && s.outdated(p, store, id, append(containers, container))) {
 		return p, false
 	}
@@ -209,13 +209,18 @@ func (s *Synchronized) lacks(store *pods.Store, p pods.Pod, again bool) bool {
 	if s.creating[enforce.SandboxName(p.Config)] > 0 {
 		return false
 	}
-	var containers []string
-	for _, c := range store.Containers(p.ID) {
-		if !c.ByListAlone() && s.creating[nameIn(p.ID, c.Config)] == 0 {
-			containers = append(containers, c.ID)
+	return known == nil || !known.synced || s.outdated(known, store, p.ID, s.toTell(store, p.ID))
+}
+
+// toTell returns the IDs of the containers of a pod that the runtime has described, but for those that the plugin sees being created.
+// Synchronized.mu guards it.
+func (s *Synchronized) toTell(store *pods.Store, id string) (ids []string) {
+	for _, c := range store.Containers(id) {
+		if !c.ByListAlone() && s.creating[nameIn(id, c.Config)] == 0 {
+			ids = append(ids, c.ID)
 		}
 	}
-	return known == nil || !known.synced || s.outdated(known, store, p.ID, containers)
+	return ids
 }
 
 // markPod says that the plugin could see the pod being created.
