@@ -85,13 +85,34 @@ func (l *Ledger) NotHeld() map[string]int {
 	all := map[string]int{}
 	for _, o := range l.objects() {
 		for _, v := range o.values {
-			if v.Drift.Fight || v.Failed != nil {
+			if v.fails() {
 				plugin, _ := v.owner()
 				all[plugin]++
 			}
 		}
 	}
 	return all
+}
+
+// Fails reports whether a value of the object does not hold.
+func (r Record) Fails() (is bool) {
+	r.with(func(o *object) {
+		for _, v := range o.values {
+			is = is || v.fails()
+		}
+	})
+	return is
+}
+
+// Ended notes that the object has ended, so that no value is to hold.
+func (r Record) Ended() {
+	r.change(func(o *object) (changed bool) {
+		for _, v := range o.values {
+			changed = changed || v.fails()
+			v.Failed, v.Drift.Fight = nil, false
+		}
+		return changed
+	})
 }
 
 // Find returns the container with a record whose ID is, or begins with, this one; false if there is

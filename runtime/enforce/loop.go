@@ -136,6 +136,9 @@ func (w work) reconcile(ctx context.Context) (pod Queued) {
 		}
 	}()
 	why := w.record.Look()
+	if w.record.Fails() && w.ended(ctx) {
+		w.record.Ended()
+	}
 	if w.id.Container == "" {
 		if !w.dropGone() {
 			if w.vacant() {

@@ -127,5 +127,18 @@ func (w work) dropGone() bool {
 	return gone
 }
 
+// ended reports whether the object has ended. The runtime is asked about a container whose cgroup is gone, since nobody tells the
+// store of one that has ended by itself.
+func (w work) ended(ctx context.Context) bool {
+	group := w.record.Group()
+	gone := group != "" && !w.hasGroup(group)
+	if w.id.Container == "" {
+		p, known := w.pod(w.id.Pod)
+		return gone && known && p.State == "notready"
+	}
+	c, _ := w.Store.Container(w.id.Container)
+	return c.State == runtimeapi.ContainerState_CONTAINER_EXITED || gone && w.exited(ctx, Scan)
+}
+
 // Reuse drops the record of a pod whose cgroup is gone, before another sandbox of it is made.
 func (e *Enforcer) Reuse(uid string) { e.of(ID{Pod: uid}).dropGone() }

@@ -37,6 +37,9 @@ func (v *Value) refusedAt(held string) bool {
 	return v.Failed != nil && v.Failed.noRetry && v.Failed.held == held
 }
 
+// fails reports whether the value does not hold: it could not be written, or is left alone.
+func (v *Value) fails() bool { return v.Drift.Fight || v.Failed != nil }
+
 // end ends the wish of a plugin for a target, and returns it with its place among the wishes; nil if there was none.
 func (o *object) end(t Target, plugin string) (former *Wish, place int) {
 	v := o.values[t]

@@ -3,6 +3,7 @@ package intercept_test
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"testing"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -124,6 +125,53 @@ func TestContainerThatEndsBeforeItsFilesAreWritten(t *testing.T) {
 		failed := observe.All[*observe.CgroupFileFailed](events.Take())
 		if ended := test.after == exited; len(failed) > 0 == ended || len(n.options.Ledger.NotHeld()) > 0 == ended {
 			t.Errorf("%+v: the failures are %v, and %v do not hold", test, failed, n.options.Ledger.NotHeld())
+		}
+	}
+}
+
+// TestFailureEndsWithItsObject: of a container that has ended, and of a pod whose cgroup is gone, nothing is to hold any more, so that
+// what could not be written does not count. The container's cgroup alone is no sign of that.
+func TestFailureEndsWithItsObject(t *testing.T) {
+	const exited, runs = runtimeapi.ContainerState_CONTAINER_EXITED, runtimeapi.ContainerState_CONTAINER_RUNNING
+	for name, test := range map[string]struct {
+		of    abi.Object
+		state runtimeapi.ContainerState
+		stop  string
+		left  int
+	}{
+		"a container that is stopped":          {abi.Container, runs, "StopContainer", 0},
+		"a container that ends by itself":      {abi.Container, exited, "", 0},
+		"a container whose cgroup is not seen": {abi.Container, runs, "", 1},
+		"a pod":                                {abi.Pod, exited, "StopPodSandbox", 0},
+		"a pod that runs":                      {abi.Pod, runs, "", 1},
+	} {
+		fs, pod, container := scratchGroup(t)
+		hook := map[abi.Object]abi.Hook{abi.Pod: abi.PreRunPodSandbox, abi.Container: abi.PreCreateContainer}[test.of]
+		m := on(hook, write(test.of, "cpu.max.burst", "40000"))
+		n := newNode(t, []plugin.Member{m}, withCgroups(fs))
+		for _, dir := range []string{pod, container} {
+			n.must(os.Remove(filepath.Join(dir, "cpu.max.burst")))
+			n.must(os.Mkdir(filepath.Join(dir, "cpu.max.burst"), 0o755)) // nobody can write it
+		}
+		n.runPod()
+		n.describe("c1")
+		n.backend.containers["c1"].Status.State = test.state
+		n.begin()
+		if got := n.options.Ledger.NotHeld(); got["10-test"] != 1 {
+			t.Errorf("%s: before the end %v do not hold", name, got)
+		}
+		n.must(os.RemoveAll(pod))
+		switch test.stop {
+		case "StopContainer":
+			_, err := n.call(t.Context(), test.stop, &runtimeapi.StopContainerRequest{ContainerId: "c1"}, &runtimeapi.StopContainerResponse{})
+			n.must(err)
+		case "StopPodSandbox":
+			_, err := n.call(t.Context(), test.stop, &runtimeapi.StopPodSandboxRequest{PodSandboxId: "pod1"}, &runtimeapi.StopPodSandboxResponse{})
+			n.must(err)
+		}
+		n.options.Scan(t.Context())
+		if got := n.options.Ledger.NotHeld(); got["10-test"] != test.left {
+			t.Errorf("%s: after the end %v do not hold, want %d", name, got, test.left)
 		}
 	}
 }
