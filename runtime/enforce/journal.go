@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/regular"
@@ -248,9 +249,15 @@ func (l *Ledger) read(text []byte) (uid string, err error) {
 	o.group, o.text = s.Group, bytes.TrimSpace(text)
 	clear(o.values)
 	for t, v := range s.Values {
-		if v != nil {
-			o.values[t] = v
+		if v == nil {
+			continue
 		}
+		for i, w := range v.Wishes {
+			if now := time.Now(); w.At.After(now) { // the clock was set back since
+				v.Wishes[i].At = now
+			}
+		}
+		o.values[t] = v
 	}
 	l.prune(id)
 	return "", nil

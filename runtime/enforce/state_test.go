@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -26,6 +27,20 @@ func openState(t *testing.T, dir string) *enforce.Ledger {
 	}
 	t.Cleanup(func() { l.Close() })
 	return l
+}
+
+// A wish of an earlier process ends with kubelet's next value also if the clock was set back since.
+func TestClockIsSetBack(t *testing.T) {
+	dir, quota, first := filepath.Join(t.TempDir(), "state"), enforce.Field("cpu_quota"), "100"
+	ahead := enforce.Wish{Plugin: "10-a", Value: "200", At: time.Now().Add(time.Hour)}
+	before := openState(t, dir)
+	before.Record(c1).Ask(enforce.Asked{Target: quota, Wish: ahead, Has: &first})
+	before.Close()
+	l, sent := openState(t, dir), map[enforce.Target]string{quota: "300"}
+	l.Record(c1).Updated(enforce.Update{Kubelet: sent, Sent: sent, At: time.Now()})
+	if w, ok := l.Record(c1).Owner(quota); ok {
+		t.Errorf("after a resize of kubelet's the wish %+v is left", w)
+	}
 }
 
 // Values of objects whose names JSON cannot have as they are survive a restart.
