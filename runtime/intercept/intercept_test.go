@@ -242,7 +242,9 @@ func TestPodIsToldByKubeletsNextContainer(t *testing.T) {
 		return adj.SetText(abi.Pod, abi.PodCgroupParent, "/kubepods/burstable/podu1/one")
 	})})
 	n.backend.pods = map[string]*runtimeapi.PodSandboxStatusResponse{
-		"pod1": {Status: &runtimeapi.PodSandboxStatus{Id: "pod1", Metadata: podConfig().Metadata}},
+		"pod1": {Status: &runtimeapi.PodSandboxStatus{
+			Id: "pod1", Metadata: podConfig().Metadata, Labels: podConfig().Labels, Annotations: podConfig().Annotations,
+		}},
 	}
 	_, err := n.call(t.Context(), "CreateContainer", createRequest(), &runtimeapi.CreateContainerResponse{ContainerId: "c1"})
 	n.must(err)
