@@ -45,14 +45,6 @@ func resetTo(t Target, value string) (plugin.Change, bool) {
 // update sends what is due in one update, and reports whether the runtime has accepted one. It calls no hook: a plugin that
 // answers its own update would never come to an end.
 func (w work) update(ctx context.Context) (sent bool) {
-	record, known := w.Store.Container(w.id.Container)
-	if record.State == runtimeapi.ContainerState_CONTAINER_EXITED {
-		return false
-	}
-	c := crifield.ContainerOf(record)
-	if !known { // the last plugin has gone, and the store with it: the runtime knows the container
-		c = &crifield.Container{ID: w.id.Container}
-	}
 	due := fieldChanges{}
 	for t, value := range w.record.Resets() {
 		send := resetTo
@@ -63,16 +55,31 @@ func (w work) update(ctx context.Context) (sent bool) {
 			due[t] = c
 		}
 	}
-	w.keepUsed(ctx, c, due)
 	if len(due) == 0 {
 		return false // an earlier update has sent it
 	}
 	ctx, cancel := context.WithTimeout(ctx, updateTime)
 	defer cancel()
-	switch err := w.send(ctx, c, due); {
+	if _, known := w.Store.Container(w.id.Container); !known { // the last plugin has gone, and the store with it
+		other := *w.Enforcer
+		other.Store = pods.NewStoreWith(KernelOf(w.Cgroups))
+		w.Enforcer = &other
+	}
+	record, err := w.Store.ReadContainer(ctx, w.Backend, w.id.Container)
+	if record.State == runtimeapi.ContainerState_CONTAINER_EXITED {
+		return false
+	}
+	if err == nil {
+		c := crifield.ContainerOf(record)
+		if w.keepUsed(ctx, c, due); len(due) == 0 {
+			return false
+		}
+		err = w.send(ctx, c, due)
+	}
+	switch {
 	case err == nil:
 		return true
-	case pods.Gone(err) || known && !w.live(ctx, c.ID): // CRI-O answers Unknown for a container that has ended by itself
+	case pods.Gone(err) || record.ID != "" && !w.live(ctx, record.ID): // CRI-O answers Unknown for a container that has ended by itself
 		w.record.Remove()
 	default:
 		w.record.Rest()

@@ -2,12 +2,15 @@ package intercept_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -290,6 +293,35 @@ func TestUndoOfMemoryIsNotBelowUsage(t *testing.T) {
 				t.Errorf("in the end memory.max is %s", got)
 			}
 		})
+	}
+}
+
+// TestUndoAfterARestartWithoutPlugins undoes fields by a process whose store follows nothing: what the update must name, too, and what
+// is in use, it learns from the runtime and the kernel.
+func TestUndoAfterARestartWithoutPlugins(t *testing.T) {
+	fs, _, dir := scratchGroup(t)
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		return errors.Join(adj.SetInt64(abi.Container, abi.Resources+abi.MemoryLimit, 1<<28), adj.SetInt64(abi.Container, abi.Resources+abi.CPUPeriod, 50_000))
+	})}, withCgroups(fs))
+	n.runPod()
+	n.begin()
+	put(t, dir, "memory.current", fmt.Sprint(1<<27+4096)) // kubelet's limit is 1<<27
+	m := newNode(t, nil, withCgroups(fs), withLedger(n.options.Ledger))
+	c, _ := n.store.Container("c1")
+	m.describeAs("c1", c.Config)
+	m.backend.tellPod("pod1", podConfig())
+	m.withdraw("10-test")
+	want := []*runtimeapi.UpdateContainerResourcesRequest{{
+		ContainerId: "c1", Linux: &runtimeapi.LinuxContainerResources{CpuQuota: 50_000, CpuPeriod: 100_000},
+	}}
+	if diff := cmp.Diff(want, m.backend.updates, protocmp.Transform()); diff != "" {
+		t.Errorf("updates of a container that uses more memory than kubelet's limit (-want +got):\n%s", diff)
+	}
+	put(t, dir, "memory.current", "4096")
+	m.options.Repair(t.Context(), "a test")
+	m.must(m.queue.Drain(t.Context()))
+	if !m.options.Ledger.Empty() {
+		t.Errorf("in the end there are records of %v", m.options.Ledger.Objects())
 	}
 }
 
