@@ -101,7 +101,7 @@ func (e explainer) explainPod(ctx context.Context, p pods.Pod, container string)
 		e.explainObject(ctx, &y.Object, own, c.Config.GetLinux().GetResources(), reason != nil && old)
 		id := e.ID(own)
 		for _, l := range (podLimits{e.Enforcer, id.Pod}).own(ctx, id.Container) {
-			y.Capped = fmt.Sprintf("the pod has resources of its own, so that its %s is not lifted from %s for %s", l.file, l.value, l.plugin)
+			y.Capped = fmt.Sprintf("the pod has resources of its own, or containers to come, so that its %s is not lifted from %s for %s", l.file, l.value, l.plugin)
 		}
 		x.Containers = append(x.Containers, y)
 	}

@@ -126,7 +126,7 @@ func (p podLimits) lift(file string, pod rules.Limit, raised []Raised) (wish Wis
 	return wish
 }
 
-// ownLimit is a limit of a pod that is not lifted, since the pod has resources of its own.
+// ownLimit is a limit of a pod that is not lifted, since the pod has resources of its own, or containers to come.
 type ownLimit struct{ file, value, plugin string }
 
 // own returns those that a container has a higher one than.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -216,10 +217,33 @@ func TestPodWithResourcesOfItsOwn(t *testing.T) {
 		}
 		r, err := n.options.Explain(t.Context(), "prod/web")
 		n.must(err)
-		if want := "the pod has resources of its own, so that its cpu.max is not lifted from " + own + " for 10-doubling"; r.Pods[0].Containers[0].Capped != want {
+		if want := "the pod has resources of its own, or containers to come, so that its cpu.max is not lifted from " + own + " for 10-doubling"; r.Pods[0].Containers[0].Capped != want {
 			t.Errorf("explained as %q, want %q", r.Pods[0].Containers[0].Capped, want)
 		}
 	}
+}
+
+// TestPodWithContainersToCome is lifted once it has them all. Till then, nothing tells it from one with resources of its own.
+func TestPodWithContainersToCome(t *testing.T) {
+	fs, pod, _ := scratchGroup(t)
+	var events observe.Recorder
+	n := newNode(t, []plugin.Member{doubling(abi.HookSetOf(abi.PreCreateContainer), abi.AllCapabilities)}, withCgroups(fs), withObserver(&events))
+	put(t, pod, "cpu.max", "60000 100000")
+	n.runPodWith(podWithoutOverhead(), createRequest())
+	n.begin()
+	n.wantCPU(pod, "60000 100000", "with one of two containers")
+	var said []string
+	for _, e := range observe.All[*observe.PodLimitStays](events.Take()) {
+		said = append(said, e.ContainerID)
+	}
+	if !slices.Equal(said, []string{"c1"}) || !strings.Contains(n.log.String(), "or containers to come") {
+		t.Errorf("told of %q: %s", said, n.log)
+	}
+	second := createRequest()
+	second.Config.Metadata.Name, second.Config.Linux.Resources.CpuQuota = "second", 10_000
+	_, err := n.call(t.Context(), "CreateContainer", second, &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
+	n.must(err)
+	n.wantCPU(pod, "max 100000", "with both")
 }
 
 // TestPodMemoryIsNotBelowUsage ends a lifted memory limit while the pod uses more than kubelet's. It was the

@@ -105,7 +105,7 @@ type CgroupFileFought struct {
 }
 
 // PodLimitStays says that a plugin has given a container a higher limit than its pod has, which has no
-// effect: the pod has resources of its own, and its limit is not lifted.
+// effect: the pod has resources of its own, or containers to come, and its limit is not lifted.
 type PodLimitStays struct {
 	occurrence
 	Plugin string

@@ -81,7 +81,7 @@ var Messages = []Message{
 		"Values that plugins have set in cgroup files may be in the way of an update.", "If the update fails, too, check the container's cgroup."},
 	{(*observe.CgroupFileFought)(nil), slog.LevelWarn, "cgroup file is left alone: something else overwrites it again and again",
 		"A plugin's value was overwritten five times, each within ten minutes. `last` is the last call or reload before it.", "Decide whether the plugin or the other writer is to set the file. The next value that the plugin sets is written again."},
-	{(*observe.PodLimitStays)(nil), slog.LevelWarn, "limit of a pod is not lifted: the pod has resources of its own",
+	{(*observe.PodLimitStays)(nil), slog.LevelWarn, "limit of a pod is not lifted: the pod has resources of its own, or containers to come",
 		"A plugin has given a container a higher limit than its pod has, which has no effect. `file` is the pod's, and `value` its limit.", "Raise the pod's resources, or do not have the plugin raise the container's."},
 	{(*observe.FieldsNotReset)(nil), slog.LevelWarn, "resources not set back to the values that they should have",
 		"A plugin was removed, or the kernel has lost its value, and an update of the container failed. It was to set `fields`.", "See `err`. Each scan tries again."},
