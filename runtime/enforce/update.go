@@ -126,7 +126,7 @@ func (w work) send(ctx context.Context, c *crifield.Container, due fieldChanges)
 	}
 	record, _ := w.Store.Container(c.ID)
 	has := record.Config.GetLinux().GetResources()
-	namePartners(r, has)
+	NamePartners(r, has)
 	if idle, ok := w.record.Owner(File(rules.CPUIdle)); ok && idle.Value == "0" {
 		NameWith(rules.CPUIdle, r, has)
 	}
@@ -172,9 +172,9 @@ func (w work) notSent(ctx context.Context, err error, due fieldChanges) {
 	}
 }
 
-// namePartners has an update of the host's own name what a runtime takes together with what it names. The sum of memory
+// NamePartners has an update name what a runtime takes together with what it names. The sum of memory
 // and swap is left out where the update has no limit of memory, or one above it.
-func namePartners(r, has *runtimeapi.LinuxContainerResources) {
+func NamePartners(r, has *runtimeapi.LinuxContainerResources) {
 	named, fields := r.MemorySwapLimitInBytes, r.ProtoReflect().Descriptor().Fields()
 	for i := range fields.Len() {
 		if f := fields.Get(i); r.ProtoReflect().Has(f) {

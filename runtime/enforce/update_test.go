@@ -34,7 +34,7 @@ func TestNamePartners(t *testing.T) {
 		{"a sum that the runtime is to refuse", memory(100, 50), memory(50, 200), memory(100, 50)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if namePartners(tt.update, tt.has); !proto.Equal(tt.update, tt.want) {
+			if NamePartners(tt.update, tt.has); !proto.Equal(tt.update, tt.want) {
 				t.Errorf("the update names %v, want %v", tt.update, tt.want)
 			}
 		})

@@ -1,8 +1,12 @@
 package intercept
 
 import (
+	"cmp"
 	"context"
 	"slices"
+
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
@@ -71,8 +75,9 @@ func (e *event) kubeletValues() map[enforce.Target]string {
 	return enforce.Values(e.sent.Resources.Before())
 }
 
-// repeatWishes sends the container's values of plugins again that the update would overwrite:
-// kubelet repeats its own earlier value, and no plugin has changed the resource in this call.
+// repeatWishes sends the container's values of plugins again that the update would overwrite: kubelet repeats its own earlier
+// value, and no plugin has changed the resource in this call. It also sends those that a runtime takes together with what the
+// update names, and loses otherwise.
 func (c *call) repeatWishes() {
 	if c.event == nil || c.event.sent == nil {
 		return
@@ -83,12 +88,17 @@ func (c *call) repeatWishes() {
 	}
 	var again []plugin.Owned
 	sent, asked := map[enforce.Target]string{}, c.event.fields(c.owned)
-	for t, kubelet := range c.event.kubeletValues() {
+	named := c.event.kubeletValues()
+	with := cmp.Or(proto.CloneOf(c.event.sent.Resources.Now), &runtimeapi.LinuxContainerResources{})
+	enforce.NamePartners(with, c.event.container.Resources.Now)
+	for t, value := range enforce.Values(with) {
+		w, wanted := record.Owner(t)
 		changed := slices.ContainsFunc(asked, func(a enforce.Asked) bool { return a.Target == t && !a.Ends })
-		if changed || !record.Repeats(t, kubelet) {
-			continue
-		}
-		if w, ok := record.Owner(t); ok && w.Value != kubelet {
+		switch kubelet, names := named[t]; {
+		case !wanted, changed:
+		case names && (w.Value == kubelet || !record.Repeats(t, kubelet)):
+		case !names && w.Value != value: // the runtime does not have it yet
+		default:
 			if change, ok := enforce.ChangeTo(t, w.Value); ok {
 				again = append(again, plugin.Owned{Plugin: w.Plugin, Change: change})
 				sent[t] = w.Value

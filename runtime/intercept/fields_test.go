@@ -188,6 +188,38 @@ func TestPluginsValueIsSentAgain(t *testing.T) {
 	n.hasField("cpu_quota", "", "", "", "")
 }
 
+// kubelet names the period without a quota for a container without a CPU limit. crun takes that for no quota, so that a plugin's is
+// sent with it. What the runtime would refuse is not, nor what no plugin wants.
+func TestPluginsValueIsSentWithItsPartner(t *testing.T) {
+	type resources = runtimeapi.LinuxContainerResources
+	set := on(abi.PreCreateContainer, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		return errors.Join(adj.SetInt64(abi.Container, abi.Resources+abi.CPUQuota, 20_000), adj.SetInt64(abi.Container, abi.Resources+abi.MemorySwap, 1<<28))
+	})
+	n := newNode(t, []plugin.Member{set})
+	create := createRequest()
+	create.Config.Linux.Resources = &resources{CpuPeriod: 100_000, CpuShares: 512, MemoryLimitInBytes: 1 << 27}
+	n.runPodWith(podConfig(), create)
+	n.begin()
+	for _, test := range []struct{ kubelets, want *resources }{
+		{&resources{CpuPeriod: 100_000, CpuShares: 256}, &resources{CpuPeriod: 100_000, CpuShares: 256, CpuQuota: 20_000}},
+		{&resources{MemoryLimitInBytes: 1 << 28}, &resources{MemoryLimitInBytes: 1 << 28, MemorySwapLimitInBytes: 1 << 28}},
+		{&resources{MemoryLimitInBytes: 1 << 29}, &resources{MemoryLimitInBytes: 1 << 29}},
+		{&resources{CpuShares: 128}, &resources{CpuShares: 128}},
+		{nil, nil},
+	} {
+		n.must(n.updateC1(test.kubelets))
+		if diff := cmp.Diff(test.want, decodeSent[runtimeapi.UpdateContainerResourcesRequest](n).GetLinux(), protocmp.Transform()); diff != "" {
+			t.Errorf("sent (-want +got):\n%s", diff)
+		}
+		n.hasField("cpu_quota", "10-test", "20000", "-1", "20000")
+	}
+	n.withdraw("10-test")
+	n.must(n.updateC1(&resources{CpuPeriod: 100_000}))
+	if got := decodeSent[runtimeapi.UpdateContainerResourcesRequest](n).GetLinux().GetCpuQuota(); got != 0 {
+		t.Errorf("without the plugin the update has a quota of %d", got)
+	}
+}
+
 // With the end of cpu.idle an update names the container's share for the runtime's sake. That is no new value of kubelet's.
 func TestShareThatAnUpdateNamesWithTheEndOfIdle(t *testing.T) {
 	fs, _, _ := scratchGroup(t)
