@@ -94,27 +94,6 @@ func (l *Ledger) NotHeld() map[string]int {
 	return all
 }
 
-// Fails reports whether a value of the object does not hold.
-func (r Record) Fails() (is bool) {
-	r.with(func(o *object) {
-		for _, v := range o.values {
-			is = is || v.fails()
-		}
-	})
-	return is
-}
-
-// Ended notes that the object has ended, so that no value is to hold.
-func (r Record) Ended() {
-	r.change(func(o *object) (changed bool) {
-		for _, v := range o.values {
-			changed = changed || v.fails()
-			v.Failed, v.Drift.Fight = nil, false
-		}
-		return changed
-	})
-}
-
 // Find returns the container with a record whose ID is, or begins with, this one; false if there is
 // none, or more than one.
 func (l *Ledger) Find(container string) (found ID, ok bool) {

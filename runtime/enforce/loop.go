@@ -136,9 +136,7 @@ func (w work) reconcile(ctx context.Context) (pod Queued) {
 		}
 	}()
 	why := w.record.Look()
-	if w.record.Fails() && w.ended(ctx) {
-		w.record.Ended()
-	}
+	w.dropFailures(ctx)
 	if w.id.Container == "" {
 		if !w.dropGone() {
 			if w.vacant() {

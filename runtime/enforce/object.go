@@ -127,10 +127,32 @@ func (w work) dropGone() bool {
 	return gone
 }
 
-// ended reports whether the object has ended. The runtime is asked about a container whose cgroup is gone, since nobody tells the
-// store of one that has ended by itself.
-func (w work) ended(ctx context.Context) bool {
-	group := w.record.Group()
+// dropFailures has values of an object that has ended count as no failures: they are not to hold any more.
+func (w work) dropFailures(ctx context.Context) {
+	var failed []*Value
+	var group string
+	w.record.with(func(o *object) {
+		group = o.group
+		for _, v := range o.values {
+			if v.fails() {
+				failed = append(failed, v)
+			}
+		}
+	})
+	if len(failed) == 0 || !w.ended(ctx, group) {
+		return
+	}
+	w.record.change(func(*object) bool {
+		for _, v := range failed {
+			v.Failed, v.Drift.Fight = nil, false
+		}
+		return true
+	})
+}
+
+// ended reports whether the object with this cgroup, if that is known, has ended. The runtime is asked about a container whose cgroup
+// is gone, since nobody tells the store of one that has ended by itself.
+func (w work) ended(ctx context.Context, group string) bool {
 	gone := group != "" && !w.hasGroup(group)
 	if w.id.Container == "" {
 		p, known := w.pod(w.id.Pod)
