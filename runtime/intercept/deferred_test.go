@@ -525,8 +525,13 @@ func TestKilledInAnUpdate(t *testing.T) {
 
 // What plugins want in a call that ends without the runtime's answer stays: the runtime may have done it.
 func TestCallWithoutAnAnswer(t *testing.T) {
+	for _, code := range []codes.Code{codes.DeadlineExceeded, codes.Unavailable} { // the latter when the runtime's process ends
+		t.Run(code.String(), func(t *testing.T) { callWithoutAnAnswer(t, status.Error(code, "no answer")) })
+	}
+}
+
+func callWithoutAnAnswer(t *testing.T, late error) {
 	fs, dir, _ := scratchGroup(t)
-	late := status.Error(codes.DeadlineExceeded, "late")
 	n := newNode(t, []plugin.Member{on(abi.PreRunPodSandbox, write(abi.Pod, "memory.high", "4096000"))}, withCgroups(fs))
 	n.fails = late
 	run := &runtimeapi.RunPodSandboxRequest{Config: podConfig()}

@@ -13,6 +13,8 @@ import (
 	"path"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -159,7 +161,8 @@ func (i *interceptor) intercept(ctx context.Context, of *cri.Call, next cri.Next
 	}
 	answer, after, err := c.forward(ctx, out, next)
 	if err != nil {
-		if !unanswered(ctx, err) { // else the backend may have done it, with what plugins want
+		ended := status.Code(err) == codes.Unavailable // the connection, or there was none
+		if !ended && !unanswered(ctx, err) {           // else the backend may have done it, with what plugins want
 			c.rollback()
 		}
 		if c.AfterFailure != nil && c.event != nil {
