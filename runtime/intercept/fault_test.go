@@ -199,6 +199,7 @@ func (w *faultyWrite) test(t *testing.T, errno syscall.Errno, code abi.Errno) {
 	events.Take()
 	n.options.Ledger.Record(enforce.ID{Pod: "other"}).Ask(enforce.Asked{Target: enforce.File("cpu.idle")}) // the journal is open from here on
 	n.options.Ledger.Record(enforce.ID{Pod: "other"}).Remove()
+	_ = askBeforeWrites() // which has a goroutine and a file; refused tells of an error
 	leaks := resources(t)
 
 	err := refused(errno, func() error { return w.step(n, container) })
