@@ -211,8 +211,9 @@ func checkRoster(t *testing.T, r roster, existing []string, passed int64) {
 	found, fresh := 0, 0
 	for pod, hooks := range r.hooks {
 		begins := func(hook string) bool { return hook == "Synchronize" || hook == "PreRunPodSandbox" }
-		if len(hooks) > 1 && hooks[0] == "Synchronize" && hooks[1] == "Synchronize" {
-			hooks = hooks[1:]
+		again := slices.Index(hooks[1:], "Synchronize") // of a pod, or its first container, that the runtime had not described
+		if hooks[0] == "Synchronize" && again >= 0 && again < 2 {
+			hooks = slices.Delete(slices.Clone(hooks), again+1, again+2)
 		}
 		if !begins(hooks[0]) || slices.ContainsFunc(hooks[1:], begins) {
 			t.Errorf("%s heard of %s as %v", r.plugin, pod, hooks)
