@@ -189,7 +189,7 @@ func setAll(adj *plugin.Adjustment, hook abi.Hook, object abi.Object) error {
 			}
 			err = adj.SetEntry(object, f.Field, key, "7")
 		case abi.List:
-			err = adj.SetList(object, f.Field, []string{f.Name, "2"})
+			err = adj.Add(plugin.Change{Op: plugin.SetList, Object: object, Field: f.Field, Text: string(abi.AppendList(nil, []string{f.Name, "2"}))})
 		case abi.Set:
 			err = adj.AddElement(object, f.Field, elements[f.Name])
 		}

@@ -90,11 +90,6 @@ func (a *Adjustment) DeleteEntry(o abi.Object, f abi.Field, key string) error {
 	return a.Add(Change{Op: DeleteEntry, Object: o, Field: f, Key: key})
 }
 
-// SetList replaces a field of type abi.List.
-func (a *Adjustment) SetList(o abi.Object, f abi.Field, list []string) error {
-	return a.Add(Change{Op: SetList, Object: o, Field: f, Text: string(abi.AppendList(nil, list))})
-}
-
 // AddElement adds an element to a field of type abi.Set, or replaces the one with
 // its key. An element that is a record is entries, as abi.AppendEntries writes them.
 func (a *Adjustment) AddElement(o abi.Object, f abi.Field, element string) error {

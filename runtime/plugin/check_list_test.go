@@ -85,27 +85,27 @@ func TestRecordsHaveOneForm(t *testing.T) {
 
 func TestLists(t *testing.T) {
 	a := plugin.NewAdjustment(abi.PreCreateContainer, 0)
-	if err := a.SetList(abi.Container, abi.ContainerArgs, []string{"-v", ""}); err != nil {
+	if err := a.Add(plugin.Change{Op: plugin.SetList, Object: abi.Container, Field: abi.ContainerArgs, Text: string(abi.AppendList(nil, []string{"-v", ""}))}); err != nil {
 		t.Fatal(err)
 	}
 	if got := a.Changes()[0].Elements(); len(got) != 2 || got[0] != "-v" || got[1] != "" {
 		t.Errorf("got %q", got)
 	}
 	for errno, err := range map[abi.Errno]error{
-		abi.Invalid:  a.SetList(abi.Container, abi.ContainerCommand, []string{"a\x00"}),
-		abi.NotFound: a.SetList(abi.Container, 99, nil),
-		abi.ReadOnly: a.SetList(abi.Event, abi.EventCommand, nil),
+		abi.Invalid:  a.Add(plugin.Change{Op: plugin.SetList, Object: abi.Container, Field: abi.ContainerCommand, Text: string(abi.AppendList(nil, []string{"a\x00"}))}),
+		abi.NotFound: a.Add(plugin.Change{Op: plugin.SetList, Object: abi.Container, Field: 99, Text: string(abi.AppendList(nil, nil))}),
+		abi.ReadOnly: a.Add(plugin.Change{Op: plugin.SetList, Object: abi.Event, Field: abi.EventCommand, Text: string(abi.AppendList(nil, nil))}),
 	} {
 		if plugin.ErrnoOf(err) != errno {
 			t.Errorf("got %v, want %v", err, errno)
 		}
 	}
 	for name, err := range map[string]error{
-		"a set as a list":    a.SetList(abi.Container, abi.ContainerMounts, nil),
+		"a set as a list":    a.Add(plugin.Change{Op: plugin.SetList, Object: abi.Container, Field: abi.ContainerMounts, Text: string(abi.AppendList(nil, nil))}),
 		"a list as a set":    a.AddElement(abi.Container, abi.ContainerArgs, "x"),
 		"a map as a set":     a.DeleteElement(abi.Container, abi.ContainerAnnotations, "x"),
 		"an element's key":   a.DeleteElement(abi.Container, abi.ContainerMounts, ""),
-		"not UTF-8":          a.SetList(abi.Container, abi.ContainerArgs, []string{"\xff"}),
+		"not UTF-8":          a.Add(plugin.Change{Op: plugin.SetList, Object: abi.Container, Field: abi.ContainerArgs, Text: string(abi.AppendList(nil, []string{"\xff"}))}),
 		"an image's name":    a.SetText(abi.Container, abi.ContainerImage, "a b"),
 		"no image":           a.SetText(abi.Container, abi.ContainerImage, ""),
 		"a working dir":      a.SetText(abi.Container, abi.ContainerWorkingDir, "tmp"),
@@ -237,7 +237,7 @@ func change(a *plugin.Adjustment, info abi.FieldInfo) error {
 	case abi.Map:
 		return a.SetEntry(info.Object, info.Field, "k", "v")
 	case abi.List:
-		return a.SetList(info.Object, info.Field, nil)
+		return a.Add(plugin.Change{Op: plugin.SetList, Object: info.Object, Field: info.Field, Text: string(abi.AppendList(nil, nil))})
 	}
 	return a.AddElement(info.Object, info.Field, "x")
 }

@@ -137,7 +137,7 @@ func TestDeletedVariableGoesToTheLogWithoutAValue(t *testing.T) {
 func TestNoCommandGoesToTheLog(t *testing.T) {
 	a := plugin.NewAdjustment(abi.PreCreateContainer, 0)
 	for _, f := range []abi.Field{abi.ContainerCommand, abi.ContainerArgs} {
-		if err := a.SetList(abi.Container, f, []string{"serve", "--password=hunter2"}); err != nil {
+		if err := a.Add(plugin.Change{Op: plugin.SetList, Object: abi.Container, Field: f, Text: string(abi.AppendList(nil, []string{"serve", "--password=hunter2"}))}); err != nil {
 			t.Fatal(err)
 		}
 	}

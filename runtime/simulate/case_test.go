@@ -54,7 +54,7 @@ func right(o LoadOptions, _ plugin.Event, adj *plugin.Adjustment) error {
 	return errors.Join(
 		adj.SetInt64(abi.Container, abi.Resources+abi.CPUQuota, 5000),
 		adj.DeleteEntry(abi.Container, abi.ContainerEnv, "A"),
-		adj.SetList(abi.Container, abi.ContainerArgs, []string{"a", "b"}),
+		adj.Add(plugin.Change{Op: plugin.SetList, Object: abi.Container, Field: abi.ContainerArgs, Text: string(abi.AppendList(nil, []string{"a", "b"}))}),
 		adj.AddElement(abi.Container, abi.ContainerCDIDevices, "v.com/c=n"),
 		adj.AddElement(abi.Container, abi.ContainerDevices, string(device)),
 	)
@@ -115,7 +115,7 @@ func TestEarlier(t *testing.T) {
 		return errors.Join(
 			adj.SetInt64(abi.Container, abi.Resources+abi.CPUShares, 2),
 			adj.SetEntry(abi.Container, abi.ContainerAnnotations, "a", "c"),
-			adj.SetList(abi.Container, abi.ContainerArgs, []string{"y"}),
+			adj.Add(plugin.Change{Op: plugin.SetList, Object: abi.Container, Field: abi.ContainerArgs, Text: string(abi.AppendList(nil, []string{"y"}))}),
 			adj.DeleteElement(abi.Container, abi.ContainerCDIDevices, "v.com/c=n"),
 			adj.WriteFile(abi.Container, "cpu.idle", "0"),
 		)

@@ -51,7 +51,7 @@ func TestRequest(t *testing.T) {
 			adj.SetEntry(abi.Container, abi.ContainerEnv, "PASSWORD", "more"),
 			adj.SetEntry(abi.Container, abi.ContainerEnv, "NEW", "x"),
 			adj.DeleteEntry(abi.Container, abi.ContainerEnv, "OLD"),
-			adj.SetList(abi.Container, abi.ContainerArgs, []string{"-v"}),
+			adj.Add(plugin.Change{Op: plugin.SetList, Object: abi.Container, Field: abi.ContainerArgs, Text: string(abi.AppendList(nil, []string{"-v"}))}),
 			adj.SetText(abi.Pod, abi.PodCgroupParent, "/kubepods/burstable/podu-1/batch"))
 	})
 	if res.Err != nil || res.Answer != nil || !res.Called {
