@@ -204,7 +204,7 @@ func TestShareOfRefusalsChanges(t *testing.T) {
 	half := 50
 	n.deliverJudged("reject", "{}", time.Hour, &half)
 	n.failing() // more are refused until the version before is active
-	n.awaitProblem("it failed its probation at ", " of its ", " calls, and may refuse 50 %")
+	n.awaitProblem("it failed its probation at ", " calls that it could refuse, and may refuse 50 %")
 	n.quotaServes("after it has gone back")
 }
 

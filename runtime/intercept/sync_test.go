@@ -262,7 +262,9 @@ func TestEventsOutliveTheTimeOfWhoSynchronizes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go n.callFrame(short, "StartContainer", frame, &runtimeapi.StartContainerResponse{})
+		go n.route(n.full("StartContainer"))(short, &cri.Call{Request: frame}, func(context.Context, *cri.Frame) (*cri.Frame, error) {
+			return cri.NewFrame(&runtimeapi.StartContainerResponse{})
+		})
 		time.Sleep(time.Millisecond) // it synchronizes by now
 		n.must(n.startC1())
 		if synctest.Wait(); events.Load() != 1 || tries.Load() != 2 {
