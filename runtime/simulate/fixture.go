@@ -23,12 +23,7 @@ func FromFixture(c fixture.Case, cgroupVersion int) (_ *Event, err error) {
 	}
 	about := c.Event
 	c = c.Complete()
-	pods, containers := []fixture.Fields{c.Pod}, append([]fixture.Fields{c.Container}, c.Siblings...)
-	for _, p := range c.Store {
-		pods, containers = append(pods, p.Fields), append(containers, p.Containers...)
-	}
-	err = errors.Join(hasStates(abi.Pod, pods, "ready", "notready"), hasStates(abi.Container, containers, "created", "running", "exited"))
-	if err != nil {
+	if err := checkStates(c); err != nil {
 		return nil, err
 	}
 	own := newPodFixture(fixture.Pod{Fields: c.Pod, Containers: c.Siblings})
@@ -83,7 +78,15 @@ func FromFixture(c fixture.Case, cgroupVersion int) (_ *Event, err error) {
 	return e, err
 }
 
-// hasStates returns an error for a state that no call brings about.
+// checkStates returns an error for states that no call brings about.
+func checkStates(c fixture.Case) error {
+	pods, containers := []fixture.Fields{c.Pod}, append([]fixture.Fields{c.Container}, c.Siblings...)
+	for _, p := range c.Store {
+		pods, containers = append(pods, p.Fields), append(containers, p.Containers...)
+	}
+	return errors.Join(hasStates(abi.Pod, pods, "ready", "notready"), hasStates(abi.Container, containers, "created", "running", "exited"))
+}
+
 func hasStates(kind abi.Object, objects []fixture.Fields, states ...string) error {
 	for _, fields := range objects {
 		if state, _ := fields["state"].(string); state != "" && !slices.Contains(states, state) {
