@@ -144,7 +144,7 @@ func newNode(t *testing.T, all bool, members ...plugin.Member) *node {
 	}}
 	o.NewChain = func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(n, 0, m...) }
 	o.Chain = o.NewChain(members...)
-	n.server = docker.New(docker.Options{Client: n.client, Router: intercept.Router(o), Store: n.store, Observer: n, DrainTimeout: 2 * time.Second})
+	n.server = docker.New(docker.Options{Client: n.client, Router: intercept.Router(o), Store: n.store, Observer: n, DrainTimeout: time.Minute})
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
 	l := listen(t, n.socket)
