@@ -112,7 +112,7 @@ func deliver(cmd *cobra.Command, from string, o deliverFlags) error {
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 		file = ""
 	}
-	c, err := config.With(map[string]string{config.FileFlag: file})
+	c, err := config.With(map[string]string{config.FileFlag: file}, os.Environ)
 	if err != nil {
 		return fmt.Errorf("the proxy's settings cannot be read, so nothing was changed: %w", err)
 	}

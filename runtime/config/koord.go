@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/pflag"
 )
@@ -64,7 +65,7 @@ func LoadKoord(fs *pflag.FlagSet, file File) (*Config, error) {
 			return nil, err
 		}
 	}
-	c, err := load(fs, file, defaults)
+	c, err := load(fs, file, defaults, os.Environ)
 	if err != nil {
 		return nil, err
 	}

@@ -83,8 +83,12 @@ func ReadFile(fs *pflag.FlagSet) File {
 // called on it.
 func Load(fs *pflag.FlagSet) (*Config, error) { return LoadFrom(fs, ReadFile(fs)) }
 
-// With is Load with these values of flags, of which FileFlag may be one, and no others.
-func With(flags map[string]string) (*Config, error) {
+// NoVariables is an environment for With.
+func NoVariables() []string { return nil }
+
+// With is Load with these values of flags, of which FileFlag may be one, and no others, in this
+// environment, as os.Environ has it.
+func With(flags map[string]string, environ func() []string) (*Config, error) {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	Flags(fs)
 	for name, value := range flags {
@@ -92,11 +96,11 @@ func With(flags map[string]string) (*Config, error) {
 			return nil, err
 		}
 	}
-	return Load(fs)
+	return load(fs, ReadFile(fs), nil, environ)
 }
 
 // LoadFrom is Load with a file that was read before.
-func LoadFrom(fs *pflag.FlagSet, file File) (*Config, error) { return load(fs, file, nil) }
+func LoadFrom(fs *pflag.FlagSet, file File) (*Config, error) { return load(fs, file, nil, os.Environ) }
 
 // Default returns the settings that hold if no source sets them.
 func Default() *Config {
@@ -108,11 +112,11 @@ func Default() *Config {
 }
 
 // load takes other defaults than the settings' own, where there are any.
-func load(fs *pflag.FlagSet, file File, defaults map[string]any) (*Config, error) {
+func load(fs *pflag.FlagSet, file File, defaults map[string]any, environ func() []string) (*Config, error) {
 	k := koanf.New(".")
 	from := map[string]string{} // where a value was written, by its key: a file, a variable, or a flag of another name than the key's
 	errs := []error{loadDefaults(k, defaults), loadFile(k, file, from)}
-	err := k.Load(env.Provider(".", env.Opt{Prefix: envPrefix, TransformFunc: func(name, value string) (string, any) {
+	err := k.Load(env.Provider(".", env.Opt{Prefix: envPrefix, EnvironFunc: environ, TransformFunc: func(name, value string) (string, any) {
 		s, ok := settingOf(envKey(name))
 		if !ok { // see UnknownVariables
 			return "", nil

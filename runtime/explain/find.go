@@ -43,8 +43,9 @@ func Check(text string) error {
 	return nil
 }
 
-// Find returns the one pod or container that text means, among these names. The container of
-// the result is empty if text means a whole pod. The error is an *Error.
+// Find returns the one pod or container that text means, among these names; a name in full means
+// itself, whatever else it may be short for. The container of the result is empty if text means a
+// whole pod. The error is an *Error.
 func Find(among []Name, text string) (Name, error) {
 	if err := Check(text); err != nil {
 		return Name{}, err
@@ -53,6 +54,9 @@ func Find(among []Name, text string) (Name, error) {
 	var meant []Name
 	for _, n := range among {
 		for _, m := range []Name{{n.Namespace, n.Pod, ""}, n} {
+			if text == m.String() {
+				return m, nil
+			}
 			own := []string{m.Pod, m.Container}
 			if m.Container == "" {
 				own = own[:1]

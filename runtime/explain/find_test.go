@@ -24,6 +24,7 @@ func TestFind(t *testing.T) {
 		"shop/web/app": {"shop", "web", "app"},
 		"test/db-0":    {"test", "db-0", ""},
 		"app":          {"web", "app", ""},
+		"web/app":      {"web", "app", ""}, // and not the container app of a pod web, which shop/web/app means
 	} {
 		if got, err := explain.Find(names, text); err != nil || got != want {
 			t.Errorf("%s is %v, %v", text, got, err)
@@ -39,7 +40,6 @@ func TestFindErrors(t *testing.T) {
 	}{
 		"db-0":          {explain.ErrAmbiguous, `"db-0" can be any of shop/db-0, test/db-0: name one in full`},
 		"db-0/postgres": {explain.ErrAmbiguous, `"db-0/postgres" can be any of shop/db-0/postgres, test/db-0/postgres: name one in full`},
-		"web/app":       {explain.ErrAmbiguous, `"web/app" can be any of shop/web/app, web/app: name one in full`}, // a container, or a pod of namespace web
 		"wep":           {explain.ErrNotFound, `"wep": there is no such pod or container; names like it: shop/web, shop/web/app, shop/web/sidecar`},
 		"test/db":       {explain.ErrNotFound, "; names like it: test/db-0, test/db-0/postgres"},
 		"shop/web/ap":   {explain.ErrNotFound, "; names like it: shop/web, shop/web/app, shop/web/sidecar"},

@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/spf13/pflag"
 	"k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
 
@@ -75,12 +74,7 @@ func onlyEndpoints(t *testing.T, before, after string) {
 // proxySettings reads the settings and the units as the proxy and systemd do.
 func proxySettings(t *testing.T, h *Host, backend, listen, images string) {
 	t.Helper()
-	fs := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	config.Flags(fs)
-	if err := fs.Set("config", filepath.Join(string(h.Root), "/etc/wasmproxy/wasmproxy.yaml")); err != nil {
-		t.Fatal(err)
-	}
-	c, err := config.Load(fs)
+	c, err := config.With(map[string]string{config.FileFlag: h.Root.Under(SettingsFile)}, config.NoVariables)
 	if err != nil || c.Backend != backend || c.Listen != listen || c.ImageEndpoint != images {
 		t.Errorf("the settings are %+v, %v", c, err)
 	}

@@ -342,7 +342,7 @@ func (p *installation) planProxy(k *kubelet, running *Running) (err error) {
 // runtime that kubelet calls. It begins a record if there is none.
 func (p *installation) planSettings(k *kubelet) (*config.Config, error) {
 	if p.host.Root.has(SettingsFile) {
-		c, err := config.With(map[string]string{config.FileFlag: p.host.Root.Under(SettingsFile)})
+		c, err := config.With(map[string]string{config.FileFlag: p.host.Root.Under(SettingsFile)}, config.NoVariables)
 		if err != nil {
 			return nil, err
 		}
@@ -381,7 +381,7 @@ func (p *installation) planSettings(k *kubelet) (*config.Config, error) {
 		text += "hook-dir: \"\" # no hook server is registered on this host\n"
 	}
 	p.own = append(p.own, change{path: SettingsFile, after: []byte(text), mode: 0o644})
-	return config.With(map[string]string{"listen": listen, "backend": p.record.Runtime, "image-endpoint": p.record.Images})
+	return config.With(map[string]string{"listen": listen, "backend": p.record.Runtime, "image-endpoint": p.record.Images}, config.NoVariables)
 }
 
 // listenFor returns the proxy's endpoint in front of a runtime.

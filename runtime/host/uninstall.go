@@ -151,7 +151,7 @@ func (p *removal) plan(ctx context.Context) (due bool, err error) {
 		flags[config.FileFlag] = root.Under(SettingsFile)
 	}
 	if p.record == nil {
-		c, err := config.With(flags)
+		c, err := config.With(flags, config.NoVariables)
 		var k *kubelet
 		if err == nil {
 			k, err = p.host.readKubelet()
@@ -168,7 +168,7 @@ func (p *removal) plan(ctx context.Context) (due bool, err error) {
 	}
 
 	wrong := error(nil)
-	if p.settings, wrong = config.With(flags); wrong != nil { // the proxy must go all the same
+	if p.settings, wrong = config.With(flags, config.NoVariables); wrong != nil { // the proxy must go all the same
 		p.settings = config.Default()
 		p.notes = append(p.notes, fmt.Sprintf("use the default admin-socket and bypass-file, because the settings are wrong: %v", wrong))
 	}

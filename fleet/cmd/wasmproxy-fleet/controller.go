@@ -31,6 +31,9 @@ func controllerCommand() *cobra.Command {
 		Long:  controllerLong,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.Interval <= 0 {
+				return fmt.Errorf("--interval: must be greater than 0, got %v", o.Interval)
+			}
 			o.Metrics = metrics.NewController()
 			health := leaderelection.NewLeaderHealthzAdaptor(20 * time.Second)
 			if err := p.Start(cmd, o.Metrics.Handler(), health.Check); err != nil {

@@ -91,3 +91,13 @@ func TestFilesOfThePage(t *testing.T) {
 		t.Errorf("the mirrors of docs/fleet.md: %v", err)
 	}
 }
+
+// TestInterval: an interval of which no timer can be made is an error of the command line.
+func TestInterval(t *testing.T) {
+	cmd := command()
+	cmd.SetArgs([]string{"controller", "--interval=0"})
+	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	if err := cmd.Execute(); err == nil || !strings.HasPrefix(err.Error(), "--interval: must be greater than 0") {
+		t.Error(err)
+	}
+}

@@ -52,6 +52,7 @@ func TestParse(t *testing.T) {
 		{2, "io.latency", "8:16 target=" + strconv.FormatInt(math.MaxInt64, 10), "", abi.Invalid},
 		{2, "io.latency", "8:16 target=01\n8:32 target=1\n", "8:16 target=1\n8:32 target=1", 0},
 		{2, "io.latency", "8:16 target=1\n\n8:32 target=1", "", abi.Invalid},
+		{2, "io.latency", "8:16 target=1\n8:32 target=1\n008:16 target=2", "", abi.Invalid},
 		{1, "io.latency", "8:16 target=1", "", abi.Unsupported},
 	}
 	for _, tt := range tests {
