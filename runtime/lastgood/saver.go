@@ -26,6 +26,7 @@ type Saver struct {
 	saving   sync.Mutex // held while files are written
 
 	mu      sync.Mutex
+	begun   bool               // Begin was called
 	unsaved map[string]Version // that are to be saved, by id
 	there   map[string]bool    // the plugins that there are; nil: that is not known yet
 	failing bool               // the last write failed, and that was reported
@@ -47,6 +48,9 @@ func (s *Saver) Begin(ctx context.Context, dirs registry.Dirs) (all map[string]V
 		s.observer.Observe(ctx, &observe.LastGoodIgnored{Err: err})
 		return nil, false
 	}
+	s.mu.Lock()
+	s.begun = true
+	s.mu.Unlock()
 	all, ignored := store.All(dirs)
 	for _, err := range ignored {
 		s.observer.Observe(ctx, &observe.LastGoodIgnored{Err: err})
@@ -148,9 +152,13 @@ func (s *Saver) Saved() bool {
 	return !s.failing
 }
 
-// survived notes that this process has not crashed soon after its start.
+// survived notes that this process has not crashed soon after its start. One that ends before Begin, as when it cannot
+// listen, leaves the note of the process before.
 func (s *Saver) survived() {
-	if s.dir == "" {
+	s.mu.Lock()
+	begun := s.begun
+	s.mu.Unlock()
+	if !begun {
 		return
 	}
 	if store, err := Open(s.dir); err == nil {
