@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
@@ -41,8 +42,9 @@ type BreakerStatus struct {
 
 // Breaker stops the calls of a plugin that does nothing but fail, and tries it again
 // after a while. What it counts are faults in a row: a plugin that serves every
-// other call is worth calling. It belongs to one loaded plugin, whose successor
-// begins with a new one. It is safe for concurrent use.
+// other call is worth calling. Ticks that succeed say nothing of calls, though: there
+// is one each second. It belongs to one loaded plugin, whose successor begins with a
+// new one. It is safe for concurrent use.
 type Breaker struct {
 	plugin   string
 	observer observe.Observer
@@ -50,6 +52,7 @@ type Breaker struct {
 
 	mu      sync.Mutex
 	status  BreakerStatus
+	ofCall  bool // the last fault was not that of a Tick
 	backOff time.Duration
 	period  uint64 // grows at each change of state; answers of calls of an earlier one count for nothing
 }
@@ -130,20 +133,25 @@ func (b *Breaker) enter() (period uint64, err error) {
 }
 
 // leave says how a call of a period went.
-func (b *Breaker) leave(ctx context.Context, period uint64, how outcome, err error) {
+func (b *Breaker) leave(ctx context.Context, period uint64, hook abi.Hook, how outcome, err error) {
 	if b == nil {
 		return
 	}
 	b.update(ctx, func() {
 		switch {
 		case period != b.period:
+		case how == success && hook == abi.Tick && b.ofCall:
+			if b.status.State != Closed { // calls may try again, of which the next fault is one too many
+				b.status.Until = time.Time{}
+				b.change(Closed)
+			}
 		case how == success && b.status.State != Closed:
 			b.close()
 		case how == success:
 			b.status = BreakerStatus{}
 		case how == fault:
 			b.status.Faults++
-			b.status.Last = err
+			b.status.Last, b.ofCall = err, hook != abi.Tick
 			if b.status.State == Closed && b.status.Faults < maxFaults {
 				return
 			}

@@ -37,7 +37,7 @@ func newBench(t *testing.T, policy plugin.FailurePolicy) *bench {
 		b.asked++
 		return b.answer(ctx, ev, adj)
 	})
-	m.Breaker = b.breaker
+	m.Breaker, m.Hooks = b.breaker, m.Hooks|abi.HookSetOf(abi.Tick)
 	b.chain = plugin.NewChain(observe.Sinks{logger, onCall(func(c *observe.HookCalled) { b.seen = append(b.seen, *c) })}, 2, m)
 	return b
 }
@@ -76,6 +76,36 @@ func rejecting(context.Context, plugin.Event, *plugin.Adjustment) error {
 }
 
 const pre, stopped = abi.PreCreateContainer, abi.PostStopContainer
+
+// TestBreakerTicks: ticks that succeed keep no breaker closed whose calls fail, and those that fail open one.
+func TestBreakerTicks(t *testing.T) {
+	b := newBench(t, plugin.Ignore)
+	for range 5 {
+		b.call(t.Context(), abi.Tick, serving)
+		b.call(t.Context(), pre, failing)
+	}
+	b.want(plugin.Open, 5, time.Second)
+	b.now = b.now.Add(time.Second)
+	b.call(t.Context(), abi.Tick, serving)
+	b.want(plugin.Closed, 5, 0)
+	b.call(t.Context(), pre, failing)
+	b.want(plugin.Open, 6, 2*time.Second)
+	b.now = b.now.Add(2 * time.Second)
+	b.call(t.Context(), pre, serving)
+	b.want(plugin.Closed, 0, 0)
+	for range 4 {
+		b.call(t.Context(), abi.Tick, failing)
+	}
+	b.call(t.Context(), abi.Tick, serving)
+	b.want(plugin.Closed, 0, 0)
+	for range 5 {
+		b.call(t.Context(), abi.Tick, failing)
+	}
+	b.want(plugin.Open, 5, time.Second)
+	b.now = b.now.Add(time.Second)
+	b.call(t.Context(), abi.Tick, serving)
+	b.want(plugin.Closed, 0, 0)
+}
 
 func TestBreakerOpensAfterFaultsInARow(t *testing.T) {
 	late := func(ctx context.Context, _ plugin.Event, _ *plugin.Adjustment) error { <-ctx.Done(); return ctx.Err() }

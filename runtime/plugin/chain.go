@@ -162,7 +162,7 @@ func (c *Chain) callMember(ctx context.Context, budget *Budget, m *Member, s Sub
 	}
 	end := time.Now()
 	if called {
-		m.Breaker.leave(ctx, period, judgeHealth(ctx, budget, budget.end(start, end), adj, err), err)
+		m.Breaker.leave(ctx, period, adj.hook, judgeHealth(ctx, budget, budget.end(start, end), adj, err), err)
 	}
 	if c.observer.Wants(observe.KindHookCalled) {
 		adj.called = observe.HookCalled{
