@@ -192,12 +192,19 @@ func (g groupFiles) write(ctx context.Context, w Write) Done {
 		return d
 	}
 	if w.Kind == Undo || w.Exact != "" && endsIdle(w) {
-		d.Err = g.Restore(ctx, w.File, w.Value, w.Exact)
-	} else {
-		d.Err = g.Write(ctx, w.File, w.Value)
+		if d.Err = g.Restore(ctx, w.File, w.Value, w.Exact); d.Err == nil {
+			d.Read, _ = g.Read(w.File)
+		}
+		return d
 	}
-	if d.Err == nil {
-		d.Read, _ = g.Read(w.File)
+	// What the kernel shows is taken for its form of the value from then on. Something else may have written in between.
+	for range 2 {
+		if d.Err = g.Write(ctx, w.File, w.Value); d.Err != nil {
+			return d
+		}
+		if d.Read, _ = g.Read(w.File); d.Read == "" || g.Holds(w.File, w.Value, d.Read) {
+			return d
+		}
 	}
 	return d
 }

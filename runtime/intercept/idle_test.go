@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -81,6 +83,31 @@ func TestUndoOfIdleAfterARepair(t *testing.T) {
 	}
 	i.undo()
 	i.want(i.before, "without the plugin")
+}
+
+// TestOverwrittenBetweenWriteAndRead: what something else writes at the very moment is not taken for the kernel's form of the value.
+func TestOverwrittenBetweenWriteAndRead(t *testing.T) {
+	i := newIdle(t, abi.Container)
+	for range 1000 {
+		i.write(t, "cpu.idle", "0")
+		var repaired atomic.Bool
+		var other sync.WaitGroup
+		other.Go(func() {
+			for !repaired.Load() {
+				if content(t, i.dir, "cpu.idle") == "1" {
+					i.write(t, "cpu.idle", "0")
+					return
+				}
+			}
+		})
+		i.options.Repair(t.Context(), "a reload of systemd")
+		repaired.Store(true)
+		other.Wait()
+		i.options.Repair(t.Context(), "a reload of systemd")
+		if got := content(t, i.dir, "cpu.idle"); got != "1" {
+			t.Fatalf("cpu.idle stays %s", got)
+		}
+	}
 }
 
 // It is what the runtime wrote last, while the host had suspended cpu.idle for that. 1024 shares,
