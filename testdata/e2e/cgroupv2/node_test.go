@@ -129,10 +129,11 @@ func (l *limited) testUpdate(t *testing.T) {
 	} {
 		for _, pod := range l.pods {
 			o := object{pod.Name, "main"}
-			_, err := client.UpdateContainerResources(t.Context(), &cri.UpdateContainerResourcesRequest{ContainerId: l.ids[o], Linux: update})
-			if err != nil {
-				t.Fatal(err)
-			}
+			// As kubelet does, it tries again: the shim of an emulated node may need more time than containerd gives it.
+			node.Eventually(t, repairTimeout, "the runtime updates "+pod.Name, func() error {
+				_, err := client.UpdateContainerResources(t.Context(), &cri.UpdateContainerResourcesRequest{ContainerId: l.ids[o], Linux: update})
+				return err
+			})
 		}
 		l.groups[object{"fields", "main"}].Expect(t, map[string]string{"cpuset.cpus": update.CpusetCpus})
 		l.expect(t, l.settings, settings.Setting.Expected)
