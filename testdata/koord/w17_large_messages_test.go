@@ -17,6 +17,8 @@ func TestW17LargeMessages(t *testing.T) {
 	for _, size := range []int{5_000_000, containerdLimit} {
 		all[fmt.Sprintf("hooked request of %d bytes", size)] = scenario{incumbent: incumbent, run: func(n *node) error {
 			server := n.serve("10-a.json", echoing, "Fail", "PreCreateContainer")
+			slow := strings.Replace(registration(server.socket, "Fail", "PreCreateContainer"), "{", `{"timeout": "10s", `, 1) // a busy machine
+			n.register("10-a.json", slow)
 			n.start()
 			pod, err := n.runPod(podConfig())
 			n.must(err)
