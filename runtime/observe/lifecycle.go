@@ -195,7 +195,7 @@ type InstanceMissing withPluginErr
 type FileRejected withErr // Err names the file
 
 // FileAlone says that a JSON file in a plugin directory describes no plugin, since there is no module
-// beside it.
+// beside it, or the module is another file's.
 type FileAlone withErr // Err names the file
 
 // DirectoryNotRead says that a plugin directory could not be read: plugins in it stay as they are.

@@ -24,7 +24,7 @@ func ReadUntrusted(dir string) ([]Description, error) {
 		return nil, err
 	}
 	r := source{whole, trust{}, parsePlugin, false}.read(now(trust{}))
-	found := unnamed(r.found, nil)
+	found, _ := unnamed(r.found, nil)
 	err = errors.Join(append(r.problems, r.failed)...)
 	for _, d := range found {
 		err = errors.Join(err, d.Problem)

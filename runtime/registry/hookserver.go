@@ -60,7 +60,7 @@ func (s source) readJSON(path string, f files) (d Description, registers bool, p
 	return from.Description, true, nil
 }
 
-// aloneError is what is wrong with a JSON file whose module is missing. It does no harm.
+// aloneError is what is wrong with a JSON file whose module is missing, or is another file's. It does no harm.
 type aloneError struct {
 	id string
 	error
@@ -69,7 +69,7 @@ type aloneError struct {
 func (e *aloneError) Unwrap() error { return e.error }
 
 // Alone reports whether a problem of Read is that a JSON file describes no plugin, since its module
-// is missing, and the id that the plugin would have. The file has no effect.
+// is missing or another file's, and the id that the plugin would have. The file has no effect.
 func Alone(problem error) (id string, is bool) {
 	var alone *aloneError
 	if !errors.As(problem, &alone) {

@@ -46,7 +46,9 @@ func merge(good map[string]Description, sources []source) (list []Description, p
 				}
 			}
 		}
-		for _, d := range unnamed(r.found, good) {
+		rest, without := unnamed(r.found, good)
+		problems = append(problems, without...)
+		for _, d := range rest {
 			wanted[d.ID] = append(wanted[d.ID], d)
 		}
 	}
@@ -73,18 +75,31 @@ func merge(good map[string]Description, sources []source) (list []Description, p
 }
 
 // unnamed leaves out the modules that another file of the directory names: they are plugins by that
-// file, also while it is bad or switched off.
-func unnamed(found []Description, good map[string]Description) (rest []Description) {
-	named := map[string]bool{}
+// file, also while it is bad or switched off. The problems are of JSON files beside them, which have no effect.
+func unnamed(found []Description, good map[string]Description) (rest []Description, problems []error) {
+	by := map[string]string{} // the path of a module: the name of a file that names it
 	for _, d := range found {
 		if had := good[d.ID]; d.Problem != nil && had.File == d.File {
 			d = had
 		}
 		if d.Module != "" {
-			named[filepath.Join(filepath.Dir(d.File), d.Module)] = true
+			by[filepath.Join(filepath.Dir(d.File), d.Module)] = plugin.Name(filepath.Base(d.File))
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(found), func(d Description) bool { return d.Module == "" && named[d.File] })
+	for _, d := range found {
+		first, named := by[d.File]
+		if d.Module != "" || !named {
+			rest = append(rest, d)
+			continue
+		}
+		if d.Settings != "" {
+			module := plugin.Name(filepath.Base(d.File))
+			err := fmt.Errorf("describes no plugin: %s names %s as its wasm-module, which makes it a plugin by that file alone; remove the file, "+
+				"or move the module to %s/%[2]s and name that in both files", first, module, Modules)
+			problems = append(problems, &aloneError{d.ID, &fileError{besideOf(d.File), err}})
+		}
+	}
+	return rest, problems
 }
 
 // claim ranks the descriptions that want one id: first that of the file that had it last, then a good one. A

@@ -64,6 +64,27 @@ func TestNamedModule(t *testing.T) {
 	})
 }
 
+// TestNamedModuleWithItsOwnFile: a file that names the module of another plugin takes that one's file out of effect, which
+// is a problem.
+func TestNamedModuleWithItsOwnFile(t *testing.T) {
+	both(t, func(t *testing.T, dirs registry.Dirs, dir string) {
+		write(t, dir, "qos.wasm", module)
+		own := write(t, dir, "qos.json", `{"failure-policy": "Fail"}`)
+		if list, errs := registry.Read(dirs); ids(list) != "qos" || len(errs) > 0 {
+			t.Fatalf("%q, errors %v", ids(list), errs)
+		}
+		write(t, dir, "10-a.json", `{"wasm-module": "qos.wasm"}`)
+		const want = ": describes no plugin: 10-a.json names qos.wasm as its wasm-module"
+		list, errs := registry.Read(dirs)
+		if ids(list) != "10-a" || len(errs) != 1 || !strings.HasPrefix(errs[0].Error(), own+want) {
+			t.Fatalf("%q, errors %v, want %s", ids(list), errs, want)
+		}
+		if id, is := registry.Alone(errs[0]); id != "qos" || !is {
+			t.Errorf("of plugin %q, without a plugin: %v", id, is)
+		}
+	})
+}
+
 // TestModulesDirectory: a module in .modules is none by itself, and code and settings change with the one file that names
 // it.
 func TestModulesDirectory(t *testing.T) {

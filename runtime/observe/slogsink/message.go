@@ -68,7 +68,9 @@ var Messages = []Message{
 	{(*observe.MatchNeverFits)(nil), slog.LevelWarn, "plugin is never called in a hook: its match asks for a value that no image has",
 		"`match` selects pods, and the hook is of an image.", "Remove the key, or the hook."},
 	{(*observe.FileAlone)(nil), slog.LevelWarn, "plugin file describes no plugin",
-		"A JSON file in the plugin directory has no module beside it, such as after the module was removed. It has no effect.", "Remove the file, or put the module beside it."},
+		"A JSON file in the plugin directory has no module beside it, such as after the module was removed. " +
+			"Or another file names that module as its `wasm-module`. It has no effect.",
+		"Do what `err` says: remove the file, put the module beside it, or move the module to `.modules`."},
 	{(*observe.HooksSkipped)(nil), slog.LevelWarn, "call passes without its hooks",
 		"A request cannot be decoded, or its pod or container is not known.", "See `err`. Plugins with `failure-policy` `Fail` refuse such calls."},
 	{(*observe.ChangesNotSent)(nil), slog.LevelWarn, "changes of plugins are left out: Docker has no such fields",
