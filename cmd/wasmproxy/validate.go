@@ -17,9 +17,10 @@ func validateCommand() *cobra.Command {
 		Short: "Check the settings and load every plugin as serve would, without serving",
 		Long: `It prints a line for each plugin that loads, in the order of the chain: its id, its
 description, its failure policy, dry-run if its file sets it, and the hooks in which it is
-called. Lines for warnings that serve would log at its load follow. A JSON file that
-describes no plugin is a warning, too. Plugins that their files disable come last. Errors of the other plugins go to stderr. The command calls no
-hook server and needs no runtime. It compiles new plugins into the cache.
+called. Lines for warnings that serve would log at its load follow, and for a shadow that would
+not load. A JSON file that describes no plugin is a warning, too. Plugins that their files disable
+come last. Errors of the other plugins go to stderr. The command calls no hook server and needs no
+runtime. It compiles new plugins into the cache.
 
 Exit codes: 0 all plugins load, 1 one does not, 2 a setting is wrong, or serve could not start with it.`,
 		Args: noArguments,
@@ -29,7 +30,7 @@ Exit codes: 0 all plugins load, 1 one does not, 2 a setting is wrong, or serve c
 				return err
 			}
 			newObserver(cmd, c)
-			plugins, err := daemon.Check(cmd.Context(), c)
+			plugins, err := daemon.CheckAll(cmd.Context(), c)
 			for _, p := range plugins {
 				fmt.Fprintln(cmd.OutOrStdout(), p)
 			}

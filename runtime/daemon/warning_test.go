@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -73,6 +74,32 @@ func TestNotesOfACheck(t *testing.T) {
 	}
 	if !slices.Equal(lines, want) {
 		t.Errorf("says\n%s", strings.Join(lines, "\n"))
+	}
+}
+
+// TestShadowOfACheck: a shadow that would not be loaded is a warning of its plugin.
+func TestShadowOfACheck(t *testing.T) {
+	n := newNode(t)
+	n.put("10-twin.wasm", "noop")
+	n.must(os.Mkdir(filepath.Join(n.config.PluginDir, ".modules"), 0o755))
+	for name, content := range map[string]string{"good": module(t, "noop"), "empty": "\x00asm\x01\x00\x00\x00"} {
+		n.must(os.WriteFile(filepath.Join(n.config.PluginDir, ".modules", name+".wasm"), []byte(content), 0o644))
+	}
+	for shadow, want := range map[string]string{
+		`{"wasm-module": ".modules/good.wasm"}`:              "",
+		`{"wasm-module": ".modules/good.wasm", "match": {}}`: `unknown key "match"`,
+		`{"wasm-module": ".modules/gone.wasm"}`:              "there is no .modules/gone.wasm beside the file",
+		`{"wasm-module": ".modules/empty.wasm"}`:             "it does not export wp_hook",
+	} {
+		n.put("10-twin.json", `{"shadow": `+shadow+`}`)
+		lines, err := daemon.CheckAll(t.Context(), n.config)
+		n.must(err)
+		const warning = "10-twin: warning: shadow of a plugin not loaded: "
+		got := strings.Join(lines[1:], "\n")
+		said, warned := strings.CutPrefix(got, warning)
+		if warned != (want != "") || !strings.Contains(said, want) {
+			t.Errorf("shadow %s: it warns %q, want %q", shadow, got, want)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
@@ -36,4 +37,20 @@ func (l *Loader) Check(ctx context.Context, d registry.Description) (lines []str
 		lines = append(lines, fmt.Sprintf("%s: warning: %s", m.ID, slogsink.Line(n, "plugin")))
 	}
 	return lines, nil
+}
+
+// CheckShadow says why the shadow of a plugin would not be loaded. It says nothing of a plugin without one.
+func (l *Loader) CheckShadow(ctx context.Context, d registry.Description) (lines []string) {
+	if d.Shadow == nil {
+		return nil
+	}
+	err := d.Shadow.Problem
+	if err == nil {
+		var have *Loaded
+		if have, err = l.Shadows().Open(ctx, *d.Shadow, NewPersistent(), false); err == nil {
+			have.Release()
+			return nil
+		}
+	}
+	return []string{fmt.Sprintf("%s: warning: %s", d.ID, slogsink.Line(&observe.ShadowNotLoaded{Plugin: d.ID, Err: err}, "plugin"))}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
 
-// Check loads every plugin, and calls none, as daemon.Check says.
-func (s *Slots) Check(ctx context.Context) (plugins []string, err error) {
+// Check loads every plugin, and calls none, as daemon.Check says, and with shadows as daemon.CheckAll does.
+func (s *Slots) Check(ctx context.Context, shadows bool) (plugins []string, err error) {
 	descriptions, problems := registry.Read(dirsOf(s.config))
 	var errs []error
 	var last []string // the lines after those of plugins that load
@@ -30,6 +30,9 @@ func (s *Slots) Check(ctx context.Context) (plugins []string, err error) {
 			errs = append(errs, err)
 		}
 		plugins = append(plugins, lines...)
+		if shadows && err == nil {
+			plugins = append(plugins, s.loader.CheckShadow(ctx, description)...)
+		}
 	}
 	return append(plugins, last...), errors.Join(errs...)
 }
