@@ -32,15 +32,15 @@ type Cgroups struct {
 func NewCgroups(dir string, version int) (*Cgroups, error) {
 	var errs []error
 	if version == 1 {
-		for _, controller := range []string{"cpu", "memory", "cpuset", "pids"} {
+		for _, controller := range []string{"cpu", "memory", "cpuset", "blkio", "pids", "rdma", "misc"} {
 			errs = append(errs, os.Mkdir(filepath.Join(dir, controller), 0o755))
 		}
 	}
 	return &Cgroups{dir, version}, errors.Join(errs...)
 }
 
-// Make makes a group as the kernel does, with these resources. On v2 it has every file of rules.Files that no
-// field of the resources is for, and of the others cpu.max, cpu.weight and memory.max.
+// Make makes a group as the kernel does, with these resources. It has every file of rules.Files that the version has
+// and no field of the resources is for, and of the others cpu.max, cpu.weight and memory.max.
 func (c *Cgroups) Make(group string, r *runtimeapi.LinuxContainerResources) error {
 	files := map[string]string{
 		"cpu.idle": "0", "cpu.max.burst": "0", "cpu.bvt_warp_ns": "0", "cpu.uclamp.min": "0.00", "cpu.uclamp.max": "max",
@@ -53,6 +53,11 @@ func (c *Cgroups) Make(group string, r *runtimeapi.LinuxContainerResources) erro
 		files = map[string]string{
 			"cpu/cpu.idle": "0", "cpu/cpu.cfs_burst_us": "0", "cpu/cpu.bvt_warp_ns": "0", "cpu/cpu.cfs_quota_us": "-1",
 			"cpu/cpu.cfs_period_us": "100000", "cpu/cpu.shares": "1024", "memory/memory.limit_in_bytes": fmt.Sprint(1<<63 - 4096),
+			"cpu/cpu.uclamp.min": "0.00", "cpu/cpu.uclamp.max": "max", "blkio/blkio.prio.class": "no-change",
+			"blkio/blkio.weight": "500", "blkio/blkio.weight_device": "", "blkio/blkio.bfq.weight": "100", "blkio/blkio.bfq.weight_device": "",
+			"blkio/blkio.throttle.read_bps_device": "", "blkio/blkio.throttle.write_bps_device": "",
+			"blkio/blkio.throttle.read_iops_device": "", "blkio/blkio.throttle.write_iops_device": "",
+			"pids/pids.max": "max", "rdma/rdma.max": "", "misc/misc.max": "",
 		}
 	}
 	return errors.Join(c.Write(group, files), c.Update(group, r))
