@@ -21,6 +21,7 @@ type resultJSON struct {
 	Cgroups   []simulate.Write      `json:"cgroups"`         // files that are written
 	Log       []string              `json:"log"`
 	Metrics   map[string]int64      `json:"metrics,omitempty"`
+	KV        map[string]*string    `json:"kv,omitempty"`      // key-value state that was changed; null for what was deleted
 	Refused   []string              `json:"refused,omitempty"` // by host functions
 	Missing   []string              `json:"missing,omitempty"` // capabilities, declared and not granted
 	Notes     []string              `json:"notes,omitempty"`
@@ -39,7 +40,8 @@ func encodeResult(out io.Writer, res simulate.Result) error {
 	r := resultJSON{
 		Plugin: res.Manifest.Name, Version: res.Manifest.Version, Event: res.Title, Outcome: verdict(res),
 		Called: res.Called, Rejection: res.Rejection,
-		Changes: list(res.Changes()), Updates: []updateJSON{}, Cgroups: list(res.Writes), Log: list(res.Lines), Metrics: res.Metrics,
+		Changes: list(res.Changes()), Updates: []updateJSON{}, Cgroups: list(res.Writes), Log: list(res.Lines),
+		Metrics: res.Metrics, KV: changedValues(res),
 		Refused: res.Refused, Missing: res.Rights.Lacks().Names(), Notes: res.Remarks,
 		Fuel: res.Fuel, HostCalls: res.HostCalls, TookNS: res.Took.Nanoseconds(),
 	}

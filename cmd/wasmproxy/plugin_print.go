@@ -43,18 +43,13 @@ func printResult(out io.Writer, res simulate.Result) error {
 	section("metrics", texts(slices.Sorted(maps.Keys(res.Metrics)), func(name string) string {
 		return fmt.Sprintf("%s %d", name, res.Metrics[name])
 	}))
-	var kept []string // what the call left among the values that the plugin keeps
-	for _, key := range slices.Sorted(maps.Keys(res.KV)) {
-		if before, had := res.KVBefore[key]; !had || before != res.KV[key] {
-			kept = append(kept, fmt.Sprintf("%q: %q", key, res.KV[key]))
+	changed := changedValues(res)
+	section("key-value state", texts(slices.Sorted(maps.Keys(changed)), func(key string) string {
+		if value := changed[key]; value != nil {
+			return fmt.Sprintf("%q: %q", key, *value)
 		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(res.KVBefore)) {
-		if _, has := res.KV[key]; !has {
-			kept = append(kept, fmt.Sprintf("%q is deleted", key))
-		}
-	}
-	section("key-value state", kept)
+		return fmt.Sprintf("%q is deleted", key)
+	}))
 	section("refused by the host", res.Refused)
 	if rights := res.Rights; rights.Lacks() != 0 {
 		res.Remarks = append(res.Remarks, fmt.Sprintf("the plugin declares %s, which is not granted: %s", strings.Join(rights.Lacks().Names(), ", "), rights.Remedy()))
@@ -62,6 +57,22 @@ func printResult(out io.Writer, res simulate.Result) error {
 	section("notes", res.Remarks)
 	_, err := io.WriteString(out, text.String())
 	return err
+}
+
+// changedValues are the values that the call has changed among those that the plugin keeps; nil if it has deleted one.
+func changedValues(res simulate.Result) map[string]*string {
+	changed := map[string]*string{}
+	for key, value := range res.KV {
+		if before, had := res.KVBefore[key]; !had || before != value {
+			changed[key] = &value
+		}
+	}
+	for key := range res.KVBefore {
+		if _, has := res.KV[key]; !has {
+			changed[key] = nil
+		}
+	}
+	return changed
 }
 
 func name(m proto.Message) string { return string(m.ProtoReflect().Descriptor().Name()) }

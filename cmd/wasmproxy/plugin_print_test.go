@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"strings"
 	"testing"
@@ -37,6 +38,29 @@ func TestSecretsAreHidden(t *testing.T) {
 					t.Errorf("show is %v:\n%s", show, out.String())
 				}
 			}
+		}
+	}
+}
+
+// TestKeptValuesAreShown: text and JSON show the key-value state that a call has changed, and nothing of the rest.
+func TestKeptValuesAreShown(t *testing.T) {
+	res := simulate.Result{
+		KVBefore: map[string]string{"same": "s", "other": "1", "gone": "g"},
+		KV:       map[string]string{"same": "s", "other": "2", "new": ""},
+	}
+	for want, write := range map[string]func(io.Writer, simulate.Result) error{
+		"\nkey-value state\n  \"gone\" is deleted\n  \"new\": \"\"\n  \"other\": \"2\"\n": printResult,
+		`"kv":{"gone":null,"new":"","other":"2"}`:                                         encodeResult,
+	} {
+		var out, compact bytes.Buffer
+		if err := write(&out, res); err != nil {
+			t.Fatal(err)
+		}
+		if json.Compact(&compact, out.Bytes()) != nil {
+			compact = out
+		}
+		if !strings.Contains(compact.String(), want) {
+			t.Errorf("%s has no %s", out.String(), want)
 		}
 	}
 }
