@@ -181,7 +181,7 @@ func (t *tester) test(cmd *cobra.Command, f fixtureFile) (suite, error) {
 	for _, wrong := range joined(err) {
 		what := "reading the file"
 		if in := new(fixture.CaseError); errors.As(wrong, &in) {
-			what, wrong = fmt.Sprintf("reading case %d", in.Number), in.Err
+			what, wrong = "reading "+in.Title(), in.Err
 		}
 		if err := s.report(cmd.OutOrStdout(), what, "", 0, wrong); err != nil {
 			return s, err
