@@ -137,7 +137,8 @@ own engine and code. Nothing runs, and no cgroup is touched. FILE is one of
 
 X.json beside X.wasm counts as in the plugin directory: its config, grant, limits, timeouts,
 state, match and failure-policy. A fixture says its config and grant itself, as in plugin test, and no
-match counts. Values of environment variables and registry credentials are shown as (hidden),
+match counts. No namespace is exempt: on a node, a pod of kube-system that is refused here runs, by the
+setting exempt-namespaces. Values of environment variables and registry credentials are shown as (hidden),
 also where the plugin says them, as in the proxy's log.
 Exit codes: 0 the call proceeds, 1 the plugin failed or the call fails, 2 wrong usage, 3 the
 plugin refused the call.`
