@@ -230,7 +230,7 @@ wat: ## Build the guests that are written by hand
 	wat2wasm --debug-names cmd/wasmproxy/demo/burstcap.wat -o cmd/wasmproxy/demo/burstcap.wasm
 
 .PHONY: generate
-generate: ## Generate code and tables from package abi, the code of the hook protocol from its .proto, and the tables of docs/operations.md from the program's
+generate: ## Generate code and tables from package abi, the code of the hook protocol from its .proto, and the tables of the documents from the program's
 	go generate ./...
 	go -C $(FLEET) generate ./...
 	go test -count=1 -p 1 -run TestTableInTheDocuments ./runtime/doctor ./runtime/observe/metrics ./runtime/observe/slogsink -update

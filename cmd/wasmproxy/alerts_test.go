@@ -16,7 +16,7 @@ const runbooks = "https://github.com/wasmproxy/wasmproxy/blob/main/docs/"
 // TestAlertsDocumented wants a section of a document for each alert, to which its runbook_url leads, and a
 // case in the tests of its file in which it fires; and no section of an alert that does not exist.
 func TestAlertsDocumented(t *testing.T) {
-	for name, document := range map[string]string{"alerts": "operations.md", "fleet-alerts": "fleet.md"} {
+	for name, document := range map[string]string{"alerts": "alerts.md", "fleet-alerts": "fleet.md"} {
 		t.Run(name, func(t *testing.T) { alertsDocumented(t, name, document) })
 	}
 }
@@ -56,7 +56,7 @@ func alertsDocumented(t *testing.T, name, document string) {
 		t.Fatal(err)
 	}
 	var sections []string
-	for _, heading := range regexp.MustCompile(`(?m)^### (Wasmproxy\w+)$`).FindAllSubmatch(page, -1) {
+	for _, heading := range regexp.MustCompile(`(?m)^##+ (Wasmproxy\w+)$`).FindAllSubmatch(page, -1) {
 		sections = append(sections, string(heading[1]))
 	}
 	var names []string

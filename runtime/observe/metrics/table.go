@@ -19,7 +19,7 @@ type Family struct {
 	level  bool // it is read when somebody asks, not counted
 }
 
-// Families is the table of the proxy's own metrics. docs/operations.md has the same. Those of
+// Families is the table of the proxy's own metrics. docs/metrics.md has the same. Those of
 // Go's runtime and of the process (go_, process_), and plugins' own (see OwnPrefix), are beside
 // it.
 var Families = []Family{

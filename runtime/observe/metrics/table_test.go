@@ -22,9 +22,9 @@ import (
 	"github.com/wasmproxy/wasmproxy/testdata/doctable"
 )
 
-var update = flag.Bool("update", false, "write the table of metrics into docs/operations.md")
+var update = flag.Bool("update", false, "write the table of metrics into docs/metrics.md")
 
-// TestTableInTheDocuments compares the table of metrics in docs/operations.md with Families.
+// TestTableInTheDocuments compares the table of metrics in docs/metrics.md with Families.
 func TestTableInTheDocuments(t *testing.T) {
 	var want strings.Builder
 	want.WriteString("| metric | type | labels | meaning |\n|---|---|---|---|\n")
@@ -35,7 +35,7 @@ func TestTableInTheDocuments(t *testing.T) {
 		}
 		fmt.Fprintf(&want, "| `%s` | %s | %s | %s |\n", f.Name, f.Type, strings.Join(labels, ", "), f.Help)
 	}
-	doctable.Check(t, *update, "../../../docs/operations.md", "metrics", want.String())
+	doctable.Check(t, *update, "../../../docs/metrics.md", "metrics", want.String())
 }
 
 // everything has an event of each kind that is counted.

@@ -25,7 +25,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/testdata/doctable"
 )
 
-var update = flag.Bool("update", false, "write the table of messages into docs/operations.md")
+var update = flag.Bool("update", false, "write the table of messages into docs/messages.md")
 
 // eventTypes are the names of all types of events, as the source of package observe has them.
 func eventTypes(t *testing.T) []string {
@@ -240,9 +240,9 @@ func TestWants(t *testing.T) {
 	}
 }
 
-// TestTableInTheDocuments compares the table of messages in docs/operations.md with the sink's.
+// TestTableInTheDocuments compares the table of messages in docs/messages.md with the sink's.
 func TestTableInTheDocuments(t *testing.T) {
-	doctable.Check(t, *update, "../../../docs/operations.md", "log messages", messageTable(t))
+	doctable.Check(t, *update, "../../../docs/messages.md", "log messages", messageTable(t))
 }
 
 func messageTable(t *testing.T) string {

@@ -137,10 +137,10 @@ func (l *prometheus) query(expr string) (series []json.RawMessage, err error) {
 	return got.Result, err
 }
 
-// checkDocumented demands each metric of docs/operations.md, with its type. Prometheus scrapes
+// checkDocumented demands each metric of docs/metrics.md, with its type. Prometheus scrapes
 // OpenMetrics, in which a counter's name ends before _total.
 func (l *prometheus) checkDocumented(t *testing.T) {
-	page, err := os.ReadFile(l.builder.ProjectFile("docs/operations.md"))
+	page, err := os.ReadFile(l.builder.ProjectFile("docs/metrics.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
