@@ -50,8 +50,14 @@ func openSlots(t *testing.T, c *config.Config, engine wasm.Options) (s *Slots, c
 }
 
 // settle waits until no load, introduction or fill is under way.
-func (s *Slots) settle() {
+func (s *Slots) settle(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
 	for busy := true; busy; time.Sleep(time.Millisecond) {
-		busy, _ = ask(context.Background(), s, func() (bool, error) { return s.store == filling || s.awaits(), nil })
+		busy, _ = ask(ctx, s, func() (bool, error) { return s.store == filling || s.awaits(), nil })
+		if ctx.Err() != nil {
+			t.Fatal("the slots do not come to rest")
+		}
 	}
 }

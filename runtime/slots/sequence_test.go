@@ -59,10 +59,10 @@ func TestSequencesOfChanges(t *testing.T) {
 			s.slots.post(func(ctx context.Context) { s.slots.update(ctx, registry.List{Plugins: seen, Complete: true}) })
 			list = seen
 			if s.rand.IntN(3) == 0 {
-				s.slots.settle()
+				s.slots.settle(t)
 			}
 		}
-		s.slots.settle()
+		s.slots.settle(t)
 		cancel()
 		<-s.slots.ended
 		s.compare(engine, list)
@@ -132,7 +132,7 @@ func (s *sequence) compare(engine wasm.Options, list []registry.Description) {
 	ctx, cancel := context.WithCancel(s.Context())
 	go fresh.run(ctx)
 	fresh.post(func(ctx context.Context) { fresh.update(ctx, registry.List{Plugins: list, Complete: true}) })
-	fresh.settle()
+	fresh.settle(s.T)
 	cancel()
 	<-fresh.ended
 	for _, p := range fresh.order {

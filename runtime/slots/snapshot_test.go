@@ -46,7 +46,7 @@ func (s *sequence) put(files map[string]string) status.Plugins {
 	}
 	list, _ := registry.Read(registry.Dirs{Plugins: s.dir})
 	s.slots.post(func(ctx context.Context) { s.slots.update(ctx, registry.List{Plugins: list, Complete: true}) })
-	s.slots.settle()
+	s.slots.settle(s.T)
 	snapshot, err := s.slots.Plugins(context.Background())
 	if err != nil {
 		s.Fatal("the slots have ended")

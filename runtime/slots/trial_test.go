@@ -117,7 +117,7 @@ func TestNoVersionBeforeThatLoads(t *testing.T) {
 			}
 			p.fail(ctx, p.last, errors.New("a test"))
 		})
-		s.slots.settle()
+		s.slots.settle(t)
 		all, err := s.slots.Plugins(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -139,7 +139,7 @@ func TestStartsOfAVersionThatDoesNotLoad(t *testing.T) {
 		trials := probation.New(data, observe.Discard())
 		trials.Begin(t.Context(), list)
 		s.slots.post(func(context.Context) { s.slots.trials = trials })
-		s.slots.settle()
+		s.slots.settle(t)
 	}
 	begin()
 	generation := s.onTrial("wrong-signature", probation.Terms{For: time.Hour})
@@ -150,7 +150,7 @@ func TestStartsOfAVersionThatDoesNotLoad(t *testing.T) {
 			p.fail(ctx, p.next, p.next.reason)
 			s.slots.trials.Save(ctx)
 		})
-		s.slots.settle()
+		s.slots.settle(t)
 		if trial := s.slots.trials.Get("10-a", generation); !trial.Open() {
 			t.Fatalf("%+v", trial.Failure)
 		}
