@@ -44,6 +44,7 @@ func TestPostHooks(t *testing.T) {
 	_, err = n.call(t.Context(), "RemoveContainer", &runtimeapi.RemoveContainerRequest{ContainerId: "c1"}, &runtimeapi.RemoveContainerResponse{})
 	n.must(err)
 	n.must(n.queue.Drain(t.Context()))
+	close(asked)
 	for _, want := range []string{"PostStartContainer c1", "PreUpdateContainerResources c1", "PostRemoveContainer c1"} {
 		if got := <-asked; got != want {
 			t.Errorf("hook %q, want %q", got, want)
@@ -101,32 +102,34 @@ func TestPostHooksOfFailedCalls(t *testing.T) {
 
 // A sandbox that was not made has no id, and its hooks hold up no other's.
 func TestFailedSandboxHoldsUpNoOther(t *testing.T) {
-	gate := make(chan struct{})
-	slow := on(abi.PostRunPodSandbox, func(context.Context, plugin.Event, *plugin.Adjustment) error { <-gate; return nil })
-	pre := on(abi.PreRunPodSandbox, func(context.Context, plugin.Event, *plugin.Adjustment) error { return nil })
-	n := newNode(t, []plugin.Member{pre}, func(o *intercept.Options) { o.AfterFailure = plugin.NewChain(o.Observer, 0, slow) })
-	n.late = true
-	run := func(name string) {
-		config := podConfig()
-		config.Metadata.Name, config.Metadata.Uid = name, name
-		ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond) // of which hooks have 300 ms
-		defer cancel()
-		if _, err := n.call(ctx, "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: config}, nil); status.Code(err) != codes.Unknown {
-			t.Errorf("%s: %v", name, err)
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		slow := on(abi.PostRunPodSandbox, func(context.Context, plugin.Event, *plugin.Adjustment) error { <-gate; return nil })
+		pre := on(abi.PreRunPodSandbox, func(context.Context, plugin.Event, *plugin.Adjustment) error { return nil })
+		n := newNode(t, []plugin.Member{pre}, func(o *intercept.Options) { o.AfterFailure = plugin.NewChain(o.Observer, 0, slow) })
+		n.late = true
+		run := func(name string) {
+			config := podConfig()
+			config.Metadata.Name, config.Metadata.Uid = name, name
+			ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond) // of which hooks have 300 ms
+			defer cancel()
+			if _, err := n.call(ctx, "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: config}, nil); status.Code(err) != codes.Unknown {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
-	}
-	n.fails = status.Error(codes.Unknown, "no network")
-	run("a")
-	run("b")
-	if strings.Contains(n.log.String(), "earlier post hooks have not ended") {
-		t.Errorf("the second pod waited for the first one's hook:\n%s", n.log)
-	}
-	run("a")
-	if !strings.Contains(n.log.String(), "earlier post hooks have not ended") {
-		t.Error("the pod's own hooks do not wait for each other")
-	}
-	close(gate)
-	n.must(n.queue.Drain(t.Context()))
+		n.fails = status.Error(codes.Unknown, "no network")
+		run("a")
+		run("b")
+		if strings.Contains(n.log.String(), "earlier post hooks have not ended") {
+			t.Errorf("the second pod waited for the first one's hook:\n%s", n.log)
+		}
+		run("a")
+		if !strings.Contains(n.log.String(), "earlier post hooks have not ended") {
+			t.Error("the pod's own hooks do not wait for each other")
+		}
+		close(gate)
+		n.must(n.queue.Drain(t.Context()))
+	})
 }
 
 // A panic of the proxy's own in a hook that no call carries ends that hook and no more.
