@@ -162,11 +162,11 @@ func TestGoneCaller(t *testing.T) {
 		"attach, mute":    {streams["attach"], mute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n, began := newNode(t, false), make(chan bool)
+			n, began := newNode(t, false), make(chan bool, 1)
 			n.engine.answers(func(w http.ResponseWriter, r *http.Request) { began <- true; test.answer(w, r) })
 			conn := n.dial()
 			io.WriteString(conn, test.request+"\r\n")
-			<-began
+			eventually(t, "the request arrives", func() bool { return len(began) > 0 })
 			if open := n.peers.Connections(); open != 1 {
 				t.Errorf("%d connections are open, want 1", open)
 			}

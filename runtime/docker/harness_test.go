@@ -211,9 +211,9 @@ func mainBody(pod string) string {
 // eventually waits until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("after half a minute there is still not: %s", what)
+			t.Fatalf("after a minute there is still not: %s", what)
 		}
 	}
 }
@@ -223,7 +223,7 @@ func (n *node) dial() *net.UnixConn {
 	n.t.Helper()
 	conn, err := net.Dial("unix", n.socket)
 	if err == nil {
-		err = conn.SetDeadline(time.Now().Add(30 * time.Second)) // instead of a test that hangs
+		err = conn.SetDeadline(time.Now().Add(time.Minute)) // instead of a test that hangs
 	}
 	if err != nil {
 		n.t.Fatal(err)

@@ -178,8 +178,13 @@ func TestLink(t *testing.T) {
 				t.Fatal("the link does not become ready")
 			}
 		}
-		if e := <-events; e != (docker.Event{ID: "pod", Action: docker.Destroyed, Pod: true}) {
-			t.Errorf("the event is %+v", e)
+		select {
+		case e := <-events:
+			if e != (docker.Event{ID: "pod", Action: docker.Destroyed, Pod: true}) {
+				t.Errorf("the event is %+v", e)
+			}
+		case <-ctx.Done():
+			t.Fatal("no event comes")
 		}
 		lose <- true
 		if !l.WaitForStateChange(ctx, connectivity.Ready) {

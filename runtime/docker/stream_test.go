@@ -28,12 +28,16 @@ func (e *engine) answers(f http.HandlerFunc) {
 // TestFlush: each piece of an answer arrives before the next one is sent.
 func TestFlush(t *testing.T) {
 	n := newNode(t, false)
-	next := make(chan bool)
-	n.engine.answers(func(w http.ResponseWriter, _ *http.Request) {
+	next := make(chan bool, 3)
+	n.engine.answers(func(w http.ResponseWriter, r *http.Request) {
 		for i := range 3 {
 			fmt.Fprintf(w, "event %d\n", i)
 			w.(http.Flusher).Flush()
-			<-next
+			select {
+			case <-next:
+			case <-r.Context().Done():
+				return
+			}
 		}
 		w.Header().Set(http.TrailerPrefix+"X-End", "yes")
 	})
@@ -45,7 +49,7 @@ func TestFlush(t *testing.T) {
 	lines := bufio.NewReader(res.Body)
 	for i := range 3 {
 		if line, err := lines.ReadString('\n'); err != nil || line != fmt.Sprintf("event %d\n", i) {
-			t.Errorf("line %d is %q, %v", i, line, err)
+			t.Fatalf("line %d is %q, %v", i, line, err)
 		}
 		next <- true
 	}
@@ -102,11 +106,7 @@ func TestHeaders(t *testing.T) {
 		w.Header().Set("X-Got", r.Host+" "+r.RequestURI+" "+strings.Join(names, ";"))
 		io.WriteString(w, "<html>")
 	})
-	conn, err := net.Dial("unix", n.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := n.dial()
 	io.WriteString(conn, "GET /v1.41/images/a%2Fb/json?x=1;2&y=%zz HTTP/1.1\r\nHost: api.example\r\nX-Forwarded-For: caller\r\n\r\n")
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
