@@ -126,7 +126,7 @@ func TestGzipBomb(t *testing.T) {
 // TestIdentity: a caller may name the encoding that compresses nothing.
 func TestIdentity(t *testing.T) {
 	conn := through(t, echo)
-	got, err := invoke(withTimeout(t, 10*time.Second), conn, version, []byte("plain"), grpc.UseCompressor(encoding.Identity))
+	got, err := invoke(withTimeout(t, time.Minute), conn, version, []byte("plain"), grpc.UseCompressor(encoding.Identity))
 	if err != nil || string(got) != "plain" {
 		t.Errorf("the caller got %q, %v", got, err)
 	}
@@ -190,11 +190,11 @@ func TestStalledReaders(t *testing.T) {
 			stop := peak(t)
 			streams, conn, cancelOthers := stuck(t, path, calls, few)
 			settled(&answered)
-			event := open(t, withTimeout(t, time.Minute), conn, events)
+			event := open(t, withTimeout(t, 5*time.Minute), conn, events)
 			sendAll(event, nil)
 			event.CloseSend()
 			for i := range 20 {
-				if got, err := invoke(withTimeout(t, 30*time.Second), conn, version, []byte("small")); err != nil || string(got) != "small" {
+				if got, err := invoke(withTimeout(t, time.Minute), conn, version, []byte("small")); err != nil || string(got) != "small" {
 					t.Fatalf("a small call beside stalled ones: %q, %v", got, err)
 				}
 				var b []byte
@@ -202,7 +202,7 @@ func TestStalledReaders(t *testing.T) {
 					t.Fatalf("an event beside stalled calls: %q, %v", b, err)
 				}
 			}
-			if got, err := invoke(withTimeout(t, 30*time.Second), connect(t, path), listContainers, nil); err != nil || len(got) != 16<<20 {
+			if got, err := invoke(withTimeout(t, time.Minute), connect(t, path), listContainers, nil); err != nil || len(got) != 16<<20 {
 				t.Errorf("a large answer of another caller: %d bytes, %v", len(got), err)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

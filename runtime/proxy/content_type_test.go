@@ -53,7 +53,7 @@ func TestContentType(t *testing.T) {
 			t.Run(way+" "+contentType, func(t *testing.T) {
 				conn := through(t, expecting(contentType), change)
 				for method := range methods {
-					stream, err := conn.NewStream(withTimeout(t, 10*time.Second), bidi, method, grpc.ForceCodecV2(namedCodec{name: subtype}))
+					stream, err := conn.NewStream(withTimeout(t, time.Minute), bidi, method, grpc.ForceCodecV2(namedCodec{name: subtype}))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -73,10 +73,10 @@ func TestContentTypeOfOwnCalls(t *testing.T) {
 	path := socketPath(t)
 	startBackend(t, path, expecting("application/grpc"))
 	conn := dial(t, path)
-	if err := conn.Invoke(withTimeout(t, 10*time.Second), version, new(cri.Frame), new(cri.Frame)); err != nil {
+	if err := conn.Invoke(withTimeout(t, time.Minute), version, new(cri.Frame), new(cri.Frame)); err != nil {
 		t.Error(err)
 	}
-	stream, err := conn.NewStream(withTimeout(t, 10*time.Second), bidi, events)
+	stream, err := conn.NewStream(withTimeout(t, time.Minute), bidi, events)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func TestDrain(t *testing.T) {
 	answers := make(chan error, 2)
 	for _, method := range []string{version, chat} {
 		go func() {
-			got, err := invoke(context.Background(), conn, method, nil)
+			got, err := invoke(withTimeout(t, 2*time.Minute), conn, method, nil)
 			if err == nil && string(got) != "finished" {
 				err = errors.New("the answer is " + string(got))
 			}
@@ -58,7 +58,7 @@ func TestDrain(t *testing.T) {
 		}()
 		wait(t, backend.begun, "the call did not arrive")
 	}
-	stream := open(t, context.Background(), conn, events)
+	stream := open(t, withTimeout(t, 2*time.Minute), conn, events)
 	sendAll(stream, nil)
 	wait(t, backend.begun, "the event stream did not open")
 
@@ -90,7 +90,7 @@ func TestDrain(t *testing.T) {
 
 func gone(t *testing.T, path string) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 			return
 		}
@@ -108,7 +108,7 @@ func TestDrainTimeout(t *testing.T) {
 	conn := connect(t, path)
 	answer := make(chan error, 1)
 	go func() {
-		_, err := invoke(context.Background(), conn, version, nil)
+		_, err := invoke(withTimeout(t, 2*time.Minute), conn, version, nil)
 		answer <- err
 	}()
 	wait(t, backend.begun, "the call did not arrive")

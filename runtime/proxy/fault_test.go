@@ -83,8 +83,8 @@ func TestBackendAbsent(t *testing.T) {
 // eventually waits until calls are answered.
 func eventually(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		_, err := invoke(context.Background(), conn, listImages, nil)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		_, err := invoke(withTimeout(t, time.Minute), conn, listImages, nil)
 		if err == nil {
 			return
 		}
@@ -112,7 +112,7 @@ func TestNoRepeat(t *testing.T) {
 	path, _ := startProxy(t, proxy.Options{Backend: dial(t, backend)})
 	cut <- func() { go s.Stop() }
 	conn := connect(t, path)
-	_, err := invoke(withTimeout(t, 20*time.Second), conn, "/runtime.v1.RuntimeService/CreateContainer", nil)
+	_, err := invoke(withTimeout(t, time.Minute), conn, "/runtime.v1.RuntimeService/CreateContainer", nil)
 	t.Log(err)
 	close(cut)
 	if n := calls.Load(); n != 1 {
@@ -157,14 +157,14 @@ func TestPanic(t *testing.T) {
 			if name == "stream" {
 				method = chat
 			}
-			_, err := invoke(withTimeout(t, 10*time.Second), conn, method, nil)
+			_, err := invoke(withTimeout(t, time.Minute), conn, method, nil)
 			if status.Code(err) != codes.Internal || strings.Contains(err.Error(), "secret") {
 				t.Errorf("the caller got %v", err)
 			}
 			if got := log.String(); !strings.Contains(got, method) || !strings.Contains(got, "secret value") || !strings.Contains(got, "fault_test.go") {
 				t.Errorf("the log says %q, which lacks the method, the value or the stack", got)
 			}
-			if _, err := invoke(withTimeout(t, 10*time.Second), conn, listImages, nil); err != nil {
+			if _, err := invoke(withTimeout(t, time.Minute), conn, listImages, nil); err != nil {
 				t.Errorf("the next call got %v", err)
 			}
 		})
@@ -211,7 +211,7 @@ func TestTransportBroken(t *testing.T) {
 		return nil
 	})
 	path, _ := startProxy(t, proxy.Options{Backend: dial(t, backend+"2")})
-	stream := open(t, withTimeout(t, 20*time.Second), connect(t, path), "/runtime.v1.RuntimeService/StreamContainers")
+	stream := open(t, withTimeout(t, time.Minute), connect(t, path), "/runtime.v1.RuntimeService/StreamContainers")
 	var b []byte
 	if err := stream.RecvMsg(&b); err != nil {
 		t.Fatal(err)

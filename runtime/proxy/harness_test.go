@@ -113,12 +113,19 @@ func dial(t testing.TB, path string) *grpc.ClientConn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
+	ready(t, conn)
+	return conn
+}
+
+// ready waits until there is a connection.
+func ready(t testing.TB, conn *grpc.ClientConn) {
+	t.Helper()
+	conn.Connect()
 	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
-		if !conn.WaitForStateChange(withTimeout(t, 10*time.Second), state) {
-			t.Fatalf("connection to the backend is %v", state)
+		if !conn.WaitForStateChange(withTimeout(t, time.Minute), state) {
+			t.Fatalf("the connection to %s is %v", conn.Target(), state)
 		}
 	}
-	return conn
 }
 
 // connect is a caller of the proxy.

@@ -260,7 +260,7 @@ func TestAnotherProxyTakesThePath(t *testing.T) {
 	if err := errors.Join(<-answer, <-stopped); err != nil {
 		t.Error(err)
 	}
-	if got, err := invoke(withTimeout(t, 10*time.Second), connect(t, path), version, nil); err != nil || string(got) != "new" {
+	if got, err := invoke(withTimeout(t, time.Minute), connect(t, path), version, nil); err != nil || string(got) != "new" {
 		t.Errorf("the new proxy answers %q, %v", got, err)
 	}
 }

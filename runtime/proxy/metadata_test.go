@@ -67,7 +67,7 @@ func TestMetadata(t *testing.T) {
 	}
 	everyWay(t, handler, func(t *testing.T, conn *grpc.ClientConn, method string) {
 		var h, tr metadata.MD
-		ctx := metadata.NewOutgoingContext(withTimeout(t, 10*time.Second), sent)
+		ctx := metadata.NewOutgoingContext(withTimeout(t, time.Minute), sent)
 		if _, err := invoke(ctx, conn, method, nil, grpc.Header(&h), grpc.Trailer(&tr)); err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +108,7 @@ func TestReservedMetadata(t *testing.T) {
 		return echo("", stream)
 	}
 	everyWay(t, handler, func(t *testing.T, conn *grpc.ClientConn, method string) {
-		ctx := metadata.AppendToOutgoingContext(withTimeout(t, 10*time.Second),
+		ctx := metadata.AppendToOutgoingContext(withTimeout(t, time.Minute),
 			"grpc-previous-rpc-attempts", "3", "grpc-trace-bin", "x", "grpc-tags-bin", "y")
 		if _, err := invoke(ctx, conn, method, nil); err != nil {
 			t.Fatal(err)
@@ -129,7 +129,7 @@ func TestHeaderFirst(t *testing.T) {
 		<-release
 		return sendAll(stream, []byte("late"))
 	})
-	stream := open(t, withTimeout(t, 10*time.Second), conn, events)
+	stream := open(t, withTimeout(t, time.Minute), conn, events)
 	header, err := stream.Header()
 	if err != nil || !cmp.Equal(header["early"], []string{"yes"}) {
 		t.Errorf("header is %v, %v", header, err)
@@ -171,6 +171,7 @@ func TestDeadline(t *testing.T) {
 func TestDeadlinePasses(t *testing.T) {
 	begun, ended := make(chan struct{}, 1), make(chan struct{}, 1)
 	everyWay(t, hang(begun, ended), func(t *testing.T, conn *grpc.ClientConn, method string) {
+		ready(t, conn) // the caller's two seconds are the call's alone
 		_, err := invoke(withTimeout(t, 2*time.Second), conn, method, nil)
 		wait(t, begun, "the call did not reach the backend in time")
 		if status.Code(err) != codes.DeadlineExceeded {
@@ -183,7 +184,7 @@ func TestDeadlinePasses(t *testing.T) {
 func TestCancel(t *testing.T) {
 	begun, ended := make(chan struct{}, 1), make(chan struct{}, 1)
 	everyWay(t, hang(begun, ended), func(t *testing.T, conn *grpc.ClientConn, method string) {
-		ctx, cancel := context.WithCancel(context.Background())
+		ctx, cancel := context.WithCancel(withTimeout(t, time.Minute))
 		go func() {
 			<-begun
 			cancel()
@@ -209,7 +210,7 @@ func wait(t *testing.T, c <-chan struct{}, otherwise string) {
 	t.Helper()
 	select {
 	case <-c:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal(otherwise)
 	}
 }

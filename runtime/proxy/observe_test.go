@@ -46,8 +46,8 @@ func TestCallFinished(t *testing.T) {
 				o.Observer = &events
 				tt.change(o)
 			})
-			_, _ = invoke(withTimeout(t, 10*time.Second), conn, tt.method, nil)
-			e, err := events.Wait(withTimeout(t, 10*time.Second), func(e observe.Event) bool { _, ok := e.(*observe.CallFinished); return ok })
+			_, _ = invoke(withTimeout(t, time.Minute), conn, tt.method, nil)
+			e, err := events.Wait(withTimeout(t, time.Minute), func(e observe.Event) bool { _, ok := e.(*observe.CallFinished); return ok })
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -81,7 +81,7 @@ func exchange(t *testing.T, conn *grpc.ClientConn, backend *scripted, method str
 		answers = append(answers, g.message(m.Output(), 3), g.message(m.Output(), 3))
 	}
 	backend.script(answers)
-	stream := open(t, withTimeout(t, 20*time.Second), conn, method)
+	stream := open(t, withTimeout(t, time.Minute), conn, method)
 	if err := sendAll(stream, request); err != nil {
 		t.Fatal(err)
 	}
@@ -198,12 +198,12 @@ func TestUnknownMethods(t *testing.T) {
 	conn := through(t, echo)
 	for _, method := range []string{"/runtime.v1.RuntimeService/NotYet", "/future.v9.NotYetInvented/Unary"} {
 		want := "\xff\xff\xff not protobuf " + method
-		got, err := invoke(withTimeout(t, 10*time.Second), conn, method, []byte(want))
+		got, err := invoke(withTimeout(t, time.Minute), conn, method, []byte(want))
 		if err != nil || string(got) != want {
 			t.Errorf("%s answered %q, %v", method, got, err)
 		}
 	}
-	stream := open(t, withTimeout(t, 10*time.Second), conn, chat)
+	stream := open(t, withTimeout(t, time.Minute), conn, chat)
 	for i := range 5 {
 		want := strings.Repeat("message", i)
 		if err := sendAll(stream, []byte(want)); err != nil {
@@ -236,7 +236,7 @@ func TestImageBackend(t *testing.T) {
 		"/runtime.v1.NotAnImageService/Get": "runtime",
 		chat:                                "runtime",
 	} {
-		got, err := invoke(withTimeout(t, 10*time.Second), conn, method, nil)
+		got, err := invoke(withTimeout(t, time.Minute), conn, method, nil)
 		if err != nil || string(got) != want {
 			t.Errorf("%s went to %q, %v; want %s", method, got, err, want)
 		}

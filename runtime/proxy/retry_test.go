@@ -68,7 +68,7 @@ func TestCallThatIsMadeAgain(t *testing.T) {
 		}
 		path, stop := startProxy(t, proxy.Options{Backend: up})
 		conn := connect(t, path)
-		if _, err := invoke(withTimeout(t, 20*time.Second), conn, version, nil); status.Code(err) != codes.Unavailable {
+		if _, err := invoke(withTimeout(t, time.Minute), conn, version, nil); status.Code(err) != codes.Unavailable {
 			t.Fatalf("the call ended with %v", err)
 		}
 		conn.Close()

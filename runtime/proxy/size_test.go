@@ -46,7 +46,7 @@ func TestSlowReader(t *testing.T) {
 		}
 		return nil
 	})
-	stream := open(t, withTimeout(t, time.Minute), conn, events)
+	stream := open(t, withTimeout(t, 5*time.Minute), conn, events)
 	if err := sendAll(stream, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestSlowBackend(t *testing.T) {
 		}
 		return sendAll(stream, numbered(len(all), 8))
 	})
-	stream := open(t, withTimeout(t, time.Minute), conn, chat)
+	stream := open(t, withTimeout(t, 5*time.Minute), conn, chat)
 	go func() {
 		for i := range messages {
 			if sendAll(stream, numbered(i, size)) != nil {

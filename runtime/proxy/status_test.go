@@ -41,7 +41,7 @@ func TestStatus(t *testing.T) {
 			}
 			want <- sent
 			var header, trailer metadata.MD
-			_, err := invoke(withTimeout(t, 10*time.Second), conn, method, nil, grpc.Header(&header), grpc.Trailer(&trailer))
+			_, err := invoke(withTimeout(t, time.Minute), conn, method, nil, grpc.Header(&header), grpc.Trailer(&trailer))
 			if diff := cmp.Diff(sent, status.Convert(err).Proto(), protocmp.Transform()); diff != "" {
 				t.Errorf("status changed (-sent +received):\n%s", diff)
 			}
@@ -59,7 +59,7 @@ func TestStatusAlone(t *testing.T) {
 		return status.Error(codes.Unimplemented, "unknown method "+method)
 	}
 	everyWay(t, handler, func(t *testing.T, conn *grpc.ClientConn, method string) {
-		stream := open(t, withTimeout(t, 10*time.Second), conn, method)
+		stream := open(t, withTimeout(t, time.Minute), conn, method)
 		// EOF says that the status is here before the request was sent.
 		if err := sendAll(stream, nil); err != nil && !errors.Is(err, io.EOF) {
 			t.Fatal(err)
@@ -85,7 +85,7 @@ func TestStatusAfterMessages(t *testing.T) {
 		return status.Error(codes.DataLoss, "the rest is gone")
 	})
 	for _, method := range []string{"/runtime.v1.RuntimeService/StreamContainers", chat} {
-		all, err := receiveAll(open(t, withTimeout(t, 10*time.Second), conn, method))
+		all, err := receiveAll(open(t, withTimeout(t, time.Minute), conn, method))
 		if got := status.Convert(err); len(all) != 2 || got.Code() != codes.DataLoss || got.Message() != "the rest is gone" {
 			t.Errorf("%s gave %q and %v", method, all, err)
 		}
@@ -108,7 +108,7 @@ func TestInterceptorStatus(t *testing.T) {
 				t.Error("the backend was called")
 				return nil
 			}, route(version, tc.intercept))
-			if _, err := invoke(withTimeout(t, 10*time.Second), conn, version, nil); status.Code(err) != tc.want {
+			if _, err := invoke(withTimeout(t, time.Minute), conn, version, nil); status.Code(err) != tc.want {
 				t.Errorf("the caller got %v, want %v", err, tc.want)
 			}
 		})
@@ -120,7 +120,7 @@ func TestInterceptorStatus(t *testing.T) {
 func TestNoRequest(t *testing.T) {
 	everyWay(t, func(_ string, stream grpc.ServerStream) error { return status.Error(codes.Internal, "empty") },
 		func(t *testing.T, conn *grpc.ClientConn, method string) {
-			stream := open(t, withTimeout(t, 10*time.Second), conn, method)
+			stream := open(t, withTimeout(t, time.Minute), conn, method)
 			stream.CloseSend()
 			if _, err := receiveAll(stream); status.Code(err) != codes.Internal {
 				t.Errorf("the caller got %v", err)

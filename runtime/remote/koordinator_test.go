@@ -81,7 +81,7 @@ func testKoordlet(t *testing.T, peer string) {
 	for i := 0; ; i++ {
 		if _, err := os.Stat(socket); err == nil {
 			break
-		} else if i == 500 {
+		} else if i == 6000 { // a minute
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Millisecond)
