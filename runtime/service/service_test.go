@@ -50,6 +50,17 @@ func (m *manager) want(message string) {
 	}
 }
 
+// until reads what comes before a message, and that.
+func (m *manager) until(message string) {
+	m.t.Helper()
+	end := time.Now().Add(time.Minute)
+	for m.next(time.Until(end)) != message {
+		if time.Now().After(end) {
+			m.t.Fatalf("systemd did not get %q", message)
+		}
+	}
+}
+
 // start runs a notifier until the test ends.
 func start(t *testing.T, recorder *observe.Recorder, check func(context.Context) error) *service.Notifier {
 	t.Helper()
@@ -104,18 +115,15 @@ func TestWatchdog(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	for m.next(30*time.Second) != "WATCHDOG=1" { // the status is sent at the start, too
-	}
+	m.until("WATCHDOG=1") // the status is sent at the start, too
 	hangs.Store(true)
-	for !failed(recorder) {
-		<-recorder.Next()
-	}
-	for m.next(time.Millisecond) != "" { // what was sent before
-	}
+	wait(t, recorder, func(e observe.Event) bool { _, is := e.(*observe.SelfCheckFailed); return is })
+	n.Observe(t.Context(), &observe.BypassOn{})
+	m.until("STATUS=Serving calls. Plugins are bypassed: every call passes as it came.") // signs of life were sent before
 	if got := m.next(200 * time.Millisecond); got != "" {
 		t.Errorf("systemd got %q of a proxy that hangs", got)
 	}
-	n.Observe(t.Context(), &observe.NoPlugins{})
+	n.Observe(t.Context(), &observe.BypassOff{})
 	m.want("STATUS=Serving calls. No plugins are active.") // though the check hangs
 	n.Observe(t.Context(), &observe.Stopping{})
 	if got := m.next(30 * time.Second); !strings.HasPrefix(got, "STOPPING=1") {
@@ -124,13 +132,16 @@ func TestWatchdog(t *testing.T) {
 	m.want("WATCHDOG=1")
 }
 
-func failed(r *observe.Recorder) bool {
-	for _, e := range r.Take() {
-		if _, is := e.(*observe.SelfCheckFailed); is {
-			return true
-		}
+// wait waits for an event.
+func wait(t *testing.T, r *observe.Recorder, match func(observe.Event) bool) observe.Event {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	e, err := r.Wait(ctx, match)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return false
+	return e
 }
 
 // TestNotSent: a socket that is gone is an event, and the notifier goes on.
@@ -138,12 +149,11 @@ func TestNotSent(t *testing.T) {
 	m := newManager(t)
 	m.conn.Close()
 	recorder := new(observe.Recorder)
-	more := recorder.Next()
 	n := start(t, recorder, nil)
 	n.Observe(t.Context(), &observe.Serving{})
-	<-more
-	if e, is := recorder.Take()[0].(*observe.NotifyFailed); !is || e.Err == nil {
-		t.Errorf("got %v", e)
+	first := wait(t, recorder, func(observe.Event) bool { return true })
+	if e, is := first.(*observe.NotifyFailed); !is || e.Err == nil {
+		t.Errorf("got %v", first)
 	}
 }
 
