@@ -86,7 +86,7 @@ unit: ## Run the Go tests, under the race detector where goroutines share data
 
 .PHONY: hostile
 hostile: ## Run the tests of hostile guests alone on the machine, without the race detector; only here bounds of wall-clock time are asserted
-	WASMPROXY_WALL_CLOCK=1 go test -count=1 -timeout 20m -p 1 ./runtime/daemon ./runtime/wasm ./runtime/wasm/codecache
+	WASMPROXY_WALL_CLOCK=1 go test -count=1 -timeout 20m -p 1 ./runtime/daemon ./runtime/registry ./runtime/wasm ./runtime/wasm/codecache
 	WASMPROXY_WALL_CLOCK=1 go -C $(E2E) test -count=1 -run Overload ./load
 
 .PHONY: koord
