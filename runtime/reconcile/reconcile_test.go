@@ -84,7 +84,7 @@ func TestScansKeepTheJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	go r.scanFiles(t.Context())
-	for end := time.Now().Add(3 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		_, err := os.Stat(journal)
 		if err == nil {
 			return

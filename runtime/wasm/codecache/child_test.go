@@ -259,7 +259,7 @@ func TestChildOfAKilledProcess(t *testing.T) {
 		return running
 	}
 	within := func(what string, f func() bool) {
-		for end := time.Now().Add(20 * time.Second); !f(); time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); !f(); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatal(what)
 			}

@@ -116,7 +116,7 @@ func TestPoolOutlivesPanics(t *testing.T) {
 		}()
 		f()
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	panics(func() { _, _ = p.Get(ctx) })
 	bad = false
