@@ -29,9 +29,9 @@ func (g *gate) Observe(ctx context.Context, e observe.Event) {
 	if a, ok := e.(*observe.GenerationActive); ok && slices.Contains(a.Plugins, g.plugin) {
 		select {
 		case g.reached <- struct{}{}:
-			<-g.open
-		default: // it is open
+		default: // it was told before
 		}
+		<-g.open
 	}
 }
 
@@ -41,14 +41,14 @@ func TestBypassWhileTheOwnerOfPluginsIsBusy(t *testing.T) {
 	n := bypassable(t)
 	n.put("40-trap.json", `{"failure-policy": "Fail"}`)
 	n.put("40-trap.wasm", "trap")
-	g := &gate{plugin: "50-late", reached: make(chan struct{}), open: make(chan struct{})}
+	g := &gate{plugin: "50-late", reached: make(chan struct{}, 1), open: make(chan struct{})}
 	n.start(func(ctx context.Context, c *config.Config, o observe.Observer) error {
 		g.Observer = o
 		return daemon.Run(ctx, c, g)
 	})
 	n.awaitActive("40-trap")
 	n.put("50-late.wasm", "noop")
-	<-g.reached
+	receive(n, g.reached)
 	if !n.refusesPod("one") {
 		t.Error("the plugin refuses nothing")
 	}

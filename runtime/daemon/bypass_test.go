@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -185,7 +186,7 @@ func TestBypassEndsHooksUnderWay(t *testing.T) {
 	time.Sleep(time.Second) // they are in the proxy then; if not, the routes below tell
 	n.bypass("")
 	for range 2 {
-		n.must(<-ended)
+		n.must(receive(n, ended))
 	}
 	n.await("call finished", "method=/runtime.v1.RuntimeService/RunPodSandbox", "code=OK", "route=hooked")
 	if log := n.log.String(); strings.Contains(log, "call refused") || strings.Contains(log, "post hook failed") || strings.Contains(log, "earlier post hooks") {
@@ -201,6 +202,8 @@ func TestBypassDuringAnUpdate(t *testing.T) {
 	n.awaitSocket()
 	container := filepath.Base(filepath.Dir(idle))
 	n.runtime.RuntimeService.Lock() // it answers no call
+	unlock := sync.OnceFunc(n.runtime.RuntimeService.Unlock)
+	defer unlock()
 	ended := make(chan error, 1)
 	go func() {
 		_, err := n.kubelet.UpdateContainerResources(t.Context(), &runtimeapi.UpdateContainerResourcesRequest{ContainerId: container, Linux: &runtimeapi.LinuxContainerResources{CpuShares: 3}})
@@ -216,8 +219,8 @@ func TestBypassDuringAnUpdate(t *testing.T) {
 	}
 	n.bypass("")
 	time.Sleep(100 * time.Millisecond) // of undoing
-	n.runtime.RuntimeService.Unlock()
-	n.must(<-ended)
+	unlock()
+	n.must(receive(n, ended))
 	n.awaitUndone()
 	n.holds(idle, "0")
 }

@@ -23,7 +23,7 @@ type bursting struct {
 // quota reads the container's quota. Unlike the kernel's, a plain file is empty for a moment while it is written.
 func (b *bursting) quota() (q int64) {
 	file, text := filepath.Join(b.group, "cpu.max"), ""
-	for end := time.Now().Add(time.Second); text == "" && time.Now().Before(end); {
+	for end := time.Now().Add(patience); text == "" && time.Now().Before(end); {
 		text = b.content(file)()
 	}
 	_, err := fmt.Sscan(text, &q)

@@ -37,7 +37,7 @@ func TestStopWhileAGuestRuns(t *testing.T) {
 			}()
 			cut := hook == "PreRunPodSandbox"
 			if !cut {
-				n.must(<-answer)
+				n.must(receive(n, answer))
 			}
 			n.await("plugin log", "text=looping")
 			start := time.Now()
@@ -47,7 +47,7 @@ func TestStopWhileAGuestRuns(t *testing.T) {
 			}
 			if cut {
 				n.await("work did not end in time at shutdown", "of=calls")
-				if err := <-answer; status.Code(err) != codes.Unavailable {
+				if err := receive(n, answer); status.Code(err) != codes.Unavailable {
 					t.Errorf("the call ended with %v", err)
 				}
 				return

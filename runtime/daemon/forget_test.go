@@ -50,7 +50,7 @@ func TestQueuedUpdatesHaveTheStore(t *testing.T) {
 	}
 	n.remove("20-quota.wasm")
 	n.await("no plugins")
-	first := <-updates
+	first := receive(n, updates)
 	for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if got := known(); got != containers {
 			t.Errorf("the store has %d containers while updates are queued, want %d", got, containers)
@@ -60,7 +60,7 @@ func TestQueuedUpdatesHaveTheStore(t *testing.T) {
 	close(release)
 	for i := range containers {
 		if i > 0 {
-			first = <-updates
+			first = receive(n, updates)
 		}
 		if first.GetCpuQuota() != 50000 || first.GetCpuPeriod() != 50000 {
 			t.Errorf("update %d has quota %d and period %d, want 50000 of both", i, first.GetCpuQuota(), first.GetCpuPeriod())

@@ -163,6 +163,17 @@ func (n *node) await(words ...string) {
 	}
 }
 
+// receive waits for what a channel has.
+func receive[T any](n *node, from <-chan T) (value T) {
+	n.t.Helper()
+	select {
+	case value = <-from:
+	case <-time.After(patience):
+		n.t.Fatalf("nothing comes; the daemon's log:\n%s", n.log)
+	}
+	return value
+}
+
 // awaitActive waits until exactly these plugins are what calls ask.
 func (n *node) awaitActive(ids ...string) {
 	n.t.Helper()

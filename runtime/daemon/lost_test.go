@@ -65,12 +65,12 @@ func TestCallsWhileTheFirstPluginComes(t *testing.T) {
 		t.Helper()
 		ended := make(chan error)
 		go func() { ended <- call() }()
-		<-arrived
+		receive(n, arrived)
 		n.put("10-quota.wasm", "quota")
 		n.awaitActive("10-quota")
 		n.awaitKnown(before)
 		release <- struct{}{}
-		n.must(<-ended)
+		n.must(receive(n, ended))
 		n.awaitKnown(after)
 		n.remove("10-quota.wasm")
 		n.await("no plugins")

@@ -60,7 +60,7 @@ func TestRemoteAndWasmInOneChain(t *testing.T) {
 	n.must(err)
 	id, err := n.createContainer(t.Context(), pod, "app")
 	n.must(err)
-	if saw := <-server.saw; saw["example.com/quota"] != "200000" {
+	if saw := receive(n, server.saw); saw["example.com/quota"] != "200000" {
 		t.Errorf("the hook server saw annotations %v, not what the wasm plugin set", saw)
 	}
 	got := n.runtime.RuntimeService.Containers[id].Annotations

@@ -132,13 +132,13 @@ func TestSynchronizeThatFailsUnderFail(t *testing.T) {
 func TestSynchronizeHammered(t *testing.T) {
 	n := serving(t, map[string]string{"20-quota.wasm": "quota", "10-witness.json": witnessConfig("0"), "10-witness.wasm": "witness"})
 	n.await("plugins active", "10-witness")
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
 	defer cancel()
 	loaded := make(chan struct{})
 	var pods sync.WaitGroup
 	for worker := range 4 {
 		pods.Go(func() {
-			for i := 0; ; i++ {
+			for i := 0; ctx.Err() == nil; i++ {
 				select {
 				case <-loaded:
 					return
@@ -214,13 +214,13 @@ func (n *node) createIn(ctx context.Context, pod, name string) error {
 // pass unseen while it is not there.
 func TestSynchronizeOfTheOnlyPluginHammered(t *testing.T) {
 	n := serving(t, map[string]string{"10-witness.json": witnessConfig("0")})
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
 	defer cancel()
 	done := make(chan struct{})
 	var pods sync.WaitGroup
 	for worker := range 4 {
 		pods.Go(func() {
-			for i := 0; ; i++ {
+			for i := 0; ctx.Err() == nil; i++ {
 				select {
 				case <-done:
 					return

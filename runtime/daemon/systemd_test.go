@@ -24,7 +24,7 @@ func TestReloadOfSystemdHasFilesRepaired(t *testing.T) {
 	clients := newBus(t)
 	n.start(daemon.RunWithoutScans)
 	n.await("connected to systemd", "version=252")
-	client := <-clients
+	client := receive(n, clients)
 	for round := range 5 {
 		n.must(os.WriteFile(idle, []byte("0\n"), 0o644))
 		client.reloaded(t)
