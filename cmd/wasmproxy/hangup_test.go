@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -29,12 +30,19 @@ func TestHangup(t *testing.T) {
 	u.status(0)
 	pod, err := u.kubelet.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: podConfig("web")}, grpc.WaitForReady(true))
 	u.must(err)
+	ctx, cancel := context.WithTimeout(t.Context(), upgradePatience)
+	defer cancel()
 	stopped := make(chan error, 1)
 	go func() {
-		_, err := u.kubelet.StopPodSandbox(t.Context(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: pod.GetPodSandboxId()})
+		_, err := u.kubelet.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: pod.GetPodSandboxId()})
 		stopped <- err
 	}()
-	end := <-u.runtime.stops
+	var end chan struct{}
+	select {
+	case end = <-u.runtime.stops:
+	case err := <-stopped:
+		t.Fatalf("the call ends before it is with the runtime: %v", err)
+	}
 	u.must(unix.Kill(u.pids[0], unix.SIGHUP))
 	for late := time.Now().Add(upgradePatience); ; time.Sleep(5 * time.Millisecond) {
 		log, err := os.ReadFile(u.dir + "/log")

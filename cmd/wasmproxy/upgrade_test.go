@@ -435,9 +435,11 @@ func TestRestartWithAProgramThatDoesNotStart(t *testing.T) {
 	pid := u.pids[0]
 	u.must(unix.Kill(pid, unix.SIGTERM))
 	u.awaitEnd(pid)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*upgradePatience)
+	defer cancel()
 	answered := make(chan error, 1)
 	go func() {
-		_, err := u.kubelet.Version(t.Context(), &runtimeapi.VersionRequest{}, grpc.WaitForReady(true))
+		_, err := u.kubelet.Version(ctx, &runtimeapi.VersionRequest{}, grpc.WaitForReady(true))
 		answered <- err
 	}()
 	for script, want := range map[string]int{
