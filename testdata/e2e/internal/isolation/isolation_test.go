@@ -47,7 +47,7 @@ func leaveThings(context.Context, isolation.Workspace) error {
 	if err := orphan.Start(); err != nil {
 		return err
 	}
-	if err := awaitFile(filepath.Join(os.Getenv(cacheVariable), "ready")); err != nil {
+	if err := awaitFile(filepath.Join(os.Getenv(cacheVariable), "ready"), time.Minute); err != nil {
 		return err
 	}
 	switch os.Getenv(endingVariable) {
@@ -117,8 +117,16 @@ func TestTwoRuns(t *testing.T) {
 	run.Wait() // it was ended
 }
 
-// startRun starts a run and waits until it has made what could stay.
-func startRun(t *testing.T, name, cache, ending string) *exec.Cmd {
+// process is a run that has started.
+type process struct {
+	*exec.Cmd
+	ended chan error
+}
+
+func (p process) Wait() error { return <-p.ended }
+
+// startRun starts a run and waits until it has made what could stay. Other runs on the machine may build for long before.
+func startRun(t *testing.T, name, cache, ending string) process {
 	t.Helper()
 	ready := filepath.Join(cache, "ready")
 	if err := os.RemoveAll(ready); err != nil {
@@ -129,13 +137,22 @@ func startRun(t *testing.T, name, cache, ending string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	defer output.Close()
-	run := exec.Command("/proc/self/exe", "-test.run=^$")
+	run := process{exec.Command("/proc/self/exe", "-test.run=^$"), make(chan error, 1)}
 	run.Env = append(os.Environ(), cacheVariable+"="+cache, endingVariable+"="+ending, nameVariable+"="+name)
 	run.Stdout, run.Stderr = output, output
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := awaitFile(ready); err != nil {
+	appeared := make(chan error, 1)
+	go func() { appeared <- awaitFile(ready, 20*time.Minute) }()
+	go func() { run.ended <- run.Cmd.Wait() }()
+	select {
+	case err = <-appeared:
+	case end := <-run.ended:
+		run.ended <- end
+		err = awaitFile(ready, 0)
+	}
+	if err != nil {
 		text, _ := os.ReadFile(output.Name())
 		t.Fatalf("%v; the run said: %s", err, text)
 	}
@@ -177,8 +194,8 @@ func mounts(t *testing.T, cache string) string {
 }
 
 // awaitFile waits until a file holds something.
-func awaitFile(file string) error {
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+func awaitFile(file string, patience time.Duration) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		if data, err := os.ReadFile(file); err == nil && len(data) > 0 {
 			return nil
 		}
