@@ -56,5 +56,8 @@ func writeJUnit(path string, suites []suite) error {
 	if err != nil {
 		return err
 	}
-	return regular.Replace(path, append([]byte(xml.Header), append(b, '\n')...), 0o644)
+	if err := regular.Replace(path, append([]byte(xml.Header), append(b, '\n')...), 0o644); err != nil {
+		return fmt.Errorf("writing the report %s of --junit: %w", path, regular.Cause(err))
+	}
+	return nil
 }
