@@ -38,7 +38,7 @@ func (x *File) Parse(value string) (string, error) {
 	if len(lines) > MaxLines {
 		return "", Reason(abi.TooLarge, "more than %d lines", MaxLines)
 	}
-	named := map[string]bool{} // devices and resources
+	given := map[string]bool{} // settings of devices and resources
 	for i, line := range lines {
 		if len(line) > MaxValue {
 			return "", Reason(abi.TooLarge, "a line of %d bytes, the limit is %d", len(line), MaxValue)
@@ -47,11 +47,18 @@ func (x *File) Parse(value string) (string, error) {
 		if !ok {
 			return "", Reason(abi.Invalid, "want %s", want)
 		}
-		of, _, _ := strings.Cut(v, " ")
-		if named[of] { // of two values the kernel would keep the last, and the file never look as it is wanted
-			return "", Reason(abi.Invalid, "two lines for %s; put its values into one", of)
+		lines[i] = v
+		of, settings, _ := strings.Cut(v, " ")
+		for setting := range strings.FieldsSeq(settings) {
+			key, _, keyed := strings.Cut(setting, "=")
+			if !keyed {
+				key = "value"
+			}
+			if given[of+" "+key] { // the kernel would keep the last one, and the file never look as it is wanted
+				return "", Reason(abi.Invalid, "two lines with a %s for %s", key, of)
+			}
+			given[of+" "+key] = true
 		}
-		named[of], lines[i] = true, v
 	}
 	return strings.Join(lines, "\n"), nil
 }

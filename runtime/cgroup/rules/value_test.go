@@ -53,6 +53,9 @@ func TestParse(t *testing.T) {
 		{2, "io.latency", "8:16 target=01\n8:32 target=1\n", "8:16 target=1\n8:32 target=1", 0},
 		{2, "io.latency", "8:16 target=1\n\n8:32 target=1", "", abi.Invalid},
 		{2, "io.latency", "8:16 target=1\n8:32 target=1\n008:16 target=2", "", abi.Invalid},
+		{2, "io.max", "8:16 riops=1\n8:16 rbps=2", "8:16 riops=1\n8:16 rbps=2", 0},
+		{2, "io.max", "8:16 riops=1\n8:16 rbps=2 riops=3", "", abi.Invalid},
+		{2, "io.weight", "100\ndefault 200", "", abi.Invalid},
 		{1, "io.latency", "8:16 target=1", "", abi.Unsupported},
 	}
 	for _, tt := range tests {
