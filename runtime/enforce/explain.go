@@ -25,17 +25,9 @@ type explainer struct{ *Enforcer }
 // *explain.Error.
 func (e *Enforcer) Explain(ctx context.Context, text string) (*explain.Report, error) {
 	var newest []pods.Pod // sandboxes, one of each pod
-	seen := map[string]bool{}
 	for _, p := range e.Store.Pods() {
-		uid := UID(p.Config)
-		if seen[uid] {
-			continue
-		}
-		seen[uid] = true
-		if pod, ok := e.pod(uid); ok {
-			if p, ok := e.Store.Pod(pod.ID); ok {
-				newest = append(newest, p)
-			}
+		if pod, ok := e.pod(UID(p.Config)); ok && pod.ID == p.ID {
+			newest = append(newest, p)
 		}
 	}
 	var names []explain.Name

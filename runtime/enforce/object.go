@@ -33,15 +33,11 @@ func UID(config *runtimeapi.PodSandboxConfig) string {
 
 // pod returns the newest sandbox of a pod by the ledger's name of it.
 func (e *Enforcer) pod(uid string) (*crifield.Pod, bool) {
-	if p, ok := e.Store.FindPodByUID(uid); ok {
-		return crifield.PodOf(p), true
+	p, ok := e.Store.FindPod(func(config *runtimeapi.PodSandboxConfig) bool { return UID(config) == uid })
+	if !ok {
+		return nil, false
 	}
-	for _, p := range e.Store.Pods() {
-		if p.Config.GetMetadata().GetUid() == "" && SandboxName(p.Config) == uid {
-			return crifield.PodOf(p), true
-		}
-	}
-	return nil, false
+	return crifield.PodOf(p), true
 }
 
 // SandboxName tells the sandboxes of a node apart before they have an ID.
@@ -100,12 +96,8 @@ func (e *Enforcer) Forget(ctx context.Context, own crifield.Object) {
 }
 
 // Known reports whether the store has an object of the ledger.
-func (e *Enforcer) Known(id ID) (ok bool) {
-	if id.Container == "" {
-		_, ok = e.pod(id.Pod)
-	} else {
-		_, ok = e.Store.Container(id.Container)
-	}
+func (e *Enforcer) Known(id ID) bool {
+	_, ok := e.Sandbox(id)
 	return ok
 }
 

@@ -121,26 +121,27 @@ func (s *Store) Described(id string) bool {
 
 // FindPodByUID returns the newest sandbox of the pod with this Kubernetes UID.
 func (s *Store) FindPodByUID(uid string) (Pod, bool) {
-	return s.findPod(func(m *runtimeapi.PodSandboxMetadata) bool {
-		return uid != "" && m.GetUid() == uid
+	return s.FindPod(func(c *runtimeapi.PodSandboxConfig) bool {
+		return uid != "" && c.GetMetadata().GetUid() == uid
 	})
 }
 
 // FindPodByName returns the newest sandbox of the pod with this name: one that
 // is ready if there is one, then that of the highest attempt.
 func (s *Store) FindPodByName(namespace, name string) (Pod, bool) {
-	return s.findPod(func(m *runtimeapi.PodSandboxMetadata) bool {
+	return s.FindPod(func(c *runtimeapi.PodSandboxConfig) bool {
+		m := c.GetMetadata()
 		return name != "" && m.GetName() == name && m.GetNamespace() == namespace
 	})
 }
 
-// findPod returns the newest of the pods that match.
-func (s *Store) findPod(match func(*runtimeapi.PodSandboxMetadata) bool) (Pod, bool) {
+// FindPod returns the newest of the sandboxes that match. It holds a lock meanwhile.
+func (s *Store) FindPod(match func(*runtimeapi.PodSandboxConfig) bool) (Pod, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	var found []Pod
 	for _, p := range s.pods.records {
-		if match(p.Config.GetMetadata()) {
+		if match(p.Config) {
 			found = append(found, p)
 		}
 	}
