@@ -13,12 +13,8 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/explain"
-	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
-
-// explainer tells what is enforced.
-type explainer struct{ *Enforcer }
 
 // Explain tells which values the pod, or one container of it, has that the text names, in the
 // form explain.Form: from the ledger, the store and the kernel. An error of the text is an
@@ -45,7 +41,7 @@ func (e *Enforcer) Explain(ctx context.Context, text string) (*explain.Report, e
 	r := &explain.Report{Pods: []explain.Pod{}}
 	for _, p := range newest {
 		if n := nameInReport(p.Config); n.Namespace == meant.Namespace && n.Pod == meant.Pod {
-			r.Pods = append(r.Pods, explainer{e}.explainPod(ctx, p, meant.Container))
+			r.Pods = append(r.Pods, e.explainPod(ctx, p, meant.Container))
 		}
 	}
 	return r, nil
@@ -72,7 +68,7 @@ func newestOf(all []pods.Container) []pods.Container {
 }
 
 // explainPod explains a pod with its containers, or with the one of this name.
-func (e explainer) explainPod(ctx context.Context, p pods.Pod, container string) explain.Pod {
+func (e *Enforcer) explainPod(ctx context.Context, p pods.Pod, container string) explain.Pod {
 	meta, pod := p.Config.GetMetadata(), crifield.PodOf(p)
 	x := explain.Pod{Namespace: meta.GetNamespace(), Name: meta.GetName(), UID: meta.GetUid(), Containers: []explain.Container{}}
 	x.ID, x.State, x.Running = p.ID, short(p.State.String()), true // kubelet keeps a pod's cgroup for its next sandbox
@@ -92,7 +88,7 @@ func (e explainer) explainPod(ctx context.Context, p pods.Pod, container string)
 		own := crifield.Object{Container: crifield.ContainerOf(c)}
 		e.explainObject(ctx, &y.Object, own, c.Config.GetLinux().GetResources(), reason != nil && old)
 		id := e.ID(own)
-		for _, l := range (podLimits{e.Enforcer, id.Pod}).own(ctx, id.Container) {
+		for _, l := range (podLimits{e, id.Pod}).own(ctx, id.Container) {
 			y.Capped = fmt.Sprintf("the pod has resources of its own, or containers to come, so that its %s is not lifted from %s for %s", l.file, l.value, l.plugin)
 		}
 		x.Containers = append(x.Containers, y)
@@ -105,7 +101,7 @@ func short(state string) string { return strings.ToLower(state[strings.LastIndex
 
 // explainObject has the values of an object in x. has are the resources that the runtime has. unowned says that
 // the object has values whose owner and whose value of kubelet are not known.
-func (e explainer) explainObject(
+func (e *Enforcer) explainObject(
 	ctx context.Context, x *explain.Object, o crifield.Object, has *runtimeapi.LinuxContainerResources, unowned bool,
 ) {
 	id := e.ID(o)
@@ -159,7 +155,7 @@ type groupState struct {
 
 // kernelOf reads what the kernel holds, and notes in x where that is, or why it is not known. The
 // caller closes it.
-func (e explainer) kernelOf(ctx context.Context, x *explain.Object, id ID, o crifield.Object) (s groupState) {
+func (e *Enforcer) kernelOf(ctx context.Context, x *explain.Object, id ID, o crifield.Object) (s groupState) {
 	if !x.Running {
 		return s
 	}
@@ -174,31 +170,18 @@ func (e explainer) kernelOf(ctx context.Context, x *explain.Object, id ID, o cri
 	}
 	x.Cgroup = group
 	r, _, err := kernel{e.Cgroups}.Resources(group)
-	if err != nil {
-		if plugin.ErrnoOf(err) != abi.NotFound || !e.hasEnded(ctx, x, o) {
-			x.Unread = err.Error()
-		}
+	if err == nil {
+		return groupState{groupFiles{Group: e.Cgroups.Group(group)}, Values(r)}
+	}
+	if !e.of(id).ended(ctx, group) {
+		x.Unread = err.Error()
 		return s
 	}
-	return groupState{groupFiles{Group: e.Cgroups.Group(group)}, Values(r)}
-}
-
-// hasEnded reports whether an object without a cgroup has ended, and notes that in x. Nothing tells the
-// store that a container has ended by itself, so that the runtime is asked.
-func (e explainer) hasEnded(ctx context.Context, x *explain.Object, o crifield.Object) bool {
-	ended := o.Pod != nil && o.Pod.State == "notready"
-	if o.Container != nil {
-		ctx, cancel := context.WithTimeout(ctx, readTime)
-		defer cancel()
-		c, err := e.Store.Locate(ctx, e.Backend, o.Container.ID)
-		if ended = err == nil && c.State == runtimeapi.ContainerState_CONTAINER_EXITED; ended {
-			x.State = short(c.State.String())
-		}
+	x.Cgroup, x.Running = "", false
+	if o.Container != nil { // nothing tells the store of one that has ended by itself
+		x.State = "exited"
 	}
-	if ended {
-		x.Cgroup, x.Running = "", false
-	}
-	return ended
+	return s
 }
 
 func (s *groupState) read(file string) *string {
