@@ -249,7 +249,7 @@ func TestAskAtOnce(t *testing.T) {
 	for i := range 64 {
 		all.Go(func() {
 			l.Record(c1).Ask(wish("10-a", fmt.Sprint("f", i), "1"))
-			if unlock, ok := l.Record(c1).Lock(t.Context()); ok {
+			if unlock, ok := l.Record(c1).Lock(); ok {
 				written(l, c1, enforce.Held{fmt.Sprint("f", i): "0"}, enforce.Called)
 				unlock()
 			}

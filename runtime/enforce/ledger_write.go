@@ -1,7 +1,6 @@
 package enforce
 
 import (
-	"context"
 	"slices"
 	"strings"
 
@@ -79,20 +78,16 @@ func (r Record) Files() (names []string) {
 }
 
 // Lock waits until nobody else writes files of the object, and then keeps others from it until
-// unlock is called. It reports false if the object has no record, or with ctx's end.
-func (r Record) Lock(ctx context.Context) (unlock func(), ok bool) {
+// unlock is called. It reports false if the object has no record.
+func (r Record) Lock() (unlock func(), ok bool) {
 	r.l.mu.Lock()
 	o := r.l.find(r.id)
 	r.l.mu.Unlock()
 	if o == nil {
 		return nil, false
 	}
-	select {
-	case o.busy <- struct{}{}:
-		return func() { <-o.busy }, true
-	case <-ctx.Done():
-		return nil, false
-	}
+	o.busy <- struct{}{}
+	return func() { <-o.busy }, true
 }
 
 // Begin compares what the kernel holds with what it is to hold, and returns the writes that are

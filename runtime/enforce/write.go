@@ -106,7 +106,7 @@ func (w work) carryOut(ctx context.Context, o crifield.Object, why Why) []Done {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx) // what the runtime has accepted is carried out whether or not the caller waits
-	unlock, ok := w.record.Lock(ctx)
+	unlock, ok := w.record.Lock()
 	if !ok {
 		return nil
 	}
