@@ -63,20 +63,11 @@ func QOSClassGroup(p *crifield.Pod) (string, error) {
 	return cgroup.QOSClassPath(p.Cgroup)
 }
 
-// read finds the cgroup of an object and reads files of it. Where files were written last is right
-// if one can be read there, since a cgroup never moves. The caller closes the group.
+// read finds the cgroup of an object and reads files of it. The caller closes the group.
 func (w work) read(ctx context.Context, o crifield.Object, files []string) (g groupFiles) {
-	group := w.record.Group()
-	if group != "" {
-		g.Group = w.Cgroups.Group(group)
-		if g.held = heldFiles(g.Group, files); len(g.held) > 0 {
-			return g
-		}
-		g.Close()
-	}
-	group, g.none = w.groupOf(ctx, o)
-	g.Group = w.Cgroups.Group(group)
-	if g.none == nil {
+	group, none := w.groupOf(ctx, o)
+	g.Group, g.none = w.Cgroups.Group(group), none
+	if none == nil {
 		w.record.Located(group)
 		g.held = heldFiles(g.Group, files)
 	}
