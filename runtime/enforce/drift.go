@@ -16,16 +16,15 @@ type Drift struct {
 	Fight   bool   `json:"fight,omitempty"`   // it is overwritten again and again, and left alone
 	Cause   string `json:"cause,omitempty"`   // the last call or reload before the fight; empty if there was none
 
-	pending  bool // a write is under way
-	row      int  // of repairs by scans, each soon after the one before
+	row      int // of repairs by scans, each soon after the one before
 	repaired time.Time
 }
 
 // overwritten notes what the file was overwritten with, and reports whether that is once too often. A repair that failed
 // or is under way was counted. One after a call or a reload does not count: the cause is known.
-func (d *Drift) overwritten(found string, failed bool, why Why) (fight bool) {
+func (d *Drift) overwritten(found string, counted bool, why Why) (fight bool) {
 	d.Found = found
-	if failed || d.pending {
+	if counted {
 		return false
 	}
 	if why == Scan {

@@ -168,12 +168,12 @@ func (v Value) decide(file, found string, known bool, why Why, kernel Kernel) (w
 		w.Kind = Undo
 	case known && !ours && !v.unwritten():
 		w.Kind = Repair
-		if v.Drift.overwritten(found, failed, why) {
+		if v.Drift.overwritten(found, failed || v.Writing != "", why) {
 			w.Kind = Fight
 			return w, v, true
 		}
 	}
-	v.Writing, v.Drift.pending = value, true
+	v.Writing = value
 	return w, v, true
 }
 
@@ -185,7 +185,6 @@ func (v *Value) exactly(file string, kernel Kernel) bool {
 // confirm notes that the kernel holds the value, which it shows as found, and reports whether
 // the record has changed.
 func (v *Value) confirm(file, found, value string, kernel Kernel) (changed bool) {
-	v.Drift.pending = false
 	if v.unwritten() { // it was there before anybody wrote it
 		if v.Kubelet == nil {
 			changed = v.isKubelets(found, kernel.Exact(file, v.Exact))
@@ -219,7 +218,7 @@ func (r Record) End(done []Done) {
 			if v == nil || d.Kind == Fight {
 				continue
 			}
-			v.Writing, v.Drift.pending = "", false
+			v.Writing = ""
 			switch {
 			case d.Ended:
 				save = true
