@@ -221,7 +221,8 @@ func TestJournalIsRemoved(t *testing.T) {
 func TestPartOfALineIsWritten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	l := openState(t, dir)
-	l.Record(enforce.ID{Pod: "u1"}).Ask(wish("10-a", "cpu.idle", "1"))
+	// The limit is above the length of what go test logs of the process in a file.
+	l.Record(enforce.ID{Pod: "u1"}).Ask(wish("10-a", "cpu.idle", strings.Repeat("1", 1<<20)))
 	info, err := os.Stat(dir + "/journal")
 	if err != nil {
 		t.Fatal(err)
