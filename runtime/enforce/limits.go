@@ -316,9 +316,7 @@ func (l *Ledger) Lift(uid, file string, wish Wish) {
 	defer l.mu.Unlock()
 	id, t := ID{Pod: uid}, File(file)
 	if wish.Plugin == "" {
-		if o := l.find(id); o != nil && o.values[t] != nil && o.values[t].mayRaise() {
-			o.values[t].lift(nil)
-			o.dropUnused(t)
+		if o := l.find(id); o != nil && o.withdraw(func(of Target, w Wish) bool { return of == t && w.Raises }) {
 			l.changed(id)
 		}
 		return
@@ -328,11 +326,7 @@ func (l *Ledger) Lift(uid, file string, wish Wish) {
 	if len(v.Wishes) > 0 && v.Wishes[0].Plugin == wish.Plugin && v.Wishes[0].Value == wish.Value {
 		return
 	}
-	v.lift([]Wish{wish})
-	l.changed(id)
-}
-
-func (v *Value) lift(wishes []Wish) {
-	v.Wishes = slices.Clip(wishes)
+	v.Wishes = []Wish{wish}
 	v.renewed()
+	l.changed(id)
 }
