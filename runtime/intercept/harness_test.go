@@ -83,7 +83,7 @@ func newNode(t *testing.T, members []plugin.Member, opts ...option) *node {
 	t.Helper()
 	n := &node{t: t, store: pods.NewStore(), queue: workqueue.New(), log: new(bytes.Buffer)}
 	log := slogsink.New(slog.New(slog.NewJSONHandler(&locked{w: n.log}, nil)))
-	o := intercept.Options{Keep: func() func() { return func() {} }, Enforcer: enforce.Enforcer{
+	o := intercept.Options{Keep: func() func() { return func() {} }, CallTime: intercept.DefaultCallTime, Enforcer: enforce.Enforcer{
 		Observer: log, Store: n.store, Backend: &n.backend, Queue: n.queue, Ledger: enforce.NewLedger(),
 		Node: &crifield.Node{CgroupVersion: 2, RuntimeName: "containerd", RuntimeVersion: "v2",
 			CgroupDriver: "systemd", CPUs: 8, Memory: 32 << 30, Kernel: "6.1", RuntimeHandlers: []string{"kata", "runc"}},

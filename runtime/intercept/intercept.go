@@ -38,17 +38,16 @@ const (
 // before the rest is shared between hooks and backend.
 const reserve = 100 * time.Millisecond
 
-// DefaultCallTime is what all plugins of one call may take together, if nothing
-// else is said.
+// DefaultCallTime is what all plugins of one call may take together, if none of them may take longer.
 const DefaultCallTime = time.Second
 
 // Options are the parts that calls are intercepted with. All are required but
-// CallTime, AfterFailure, and those whose comments say so.
+// AfterFailure, and those whose comments say so.
 type Options struct {
 	enforce.Enforcer // the parts of the node, and what has the values of plugins hold
 	Chain            *plugin.Chain
 	// CallTime is what all plugins of one call may take together, those of its
-	// post hook counted anew; DefaultCallTime if 0.
+	// post hook counted anew.
 	CallTime time.Duration
 	// AfterFailure are the plugins whose post hooks run after calls that failed,
 	// too; nil: no others do.
@@ -87,7 +86,7 @@ func Router(o Options) cri.Router {
 	for _, m := range cri.Methods {
 		hooked := o.Chain.Hooks()&m.Hooks() != 0
 		if m.Effect != cri.Nothing || hooked {
-			routes[m.Name] = newInterceptor(o, m).intercept
+			routes[m.Name] = (&interceptor{o, m}).intercept
 		}
 		if hooked && o.Around != nil {
 			routes[m.Name] = o.Around(m.Name, routes[m.Name])
@@ -101,13 +100,6 @@ func Router(o Options) cri.Router {
 type interceptor struct {
 	Options
 	method cri.Method
-}
-
-func newInterceptor(o Options, m cri.Method) *interceptor {
-	if o.CallTime == 0 {
-		o.CallTime = DefaultCallTime
-	}
-	return &interceptor{Options: o, method: m}
 }
 
 // call is one call on its way. It belongs to the goroutine that serves it.

@@ -6,7 +6,6 @@ import (
 	"runtime/debug"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
@@ -20,7 +19,7 @@ import (
 func Tick(ctx context.Context, o Options, m plugin.Member, from string) (next string) {
 	kept := &errorKeeper{Plugin: m.Plugin}
 	m.Hooks, m.Plugin = m.Hooks&abi.HookSetOf(abi.Tick), kept
-	e, i := &event{round: round{from: from}}, newInterceptor(o, cri.Method{})
+	e, i := &event{round: round{from: from}}, &interceptor{Options: o}
 	err := i.standalone(ctx, e, abi.Tick, nil, m)     // else ctx has ended, or the chain has told of it
 	if err == nil && kept.called && kept.err == nil { // a whole Tick has not repeated what earlier generations asked for in theirs
 		i.Withdraw(ctx, func(of enforce.ID, _ enforce.Target, w enforce.Wish) bool {

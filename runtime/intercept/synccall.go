@@ -29,7 +29,7 @@ func newSyncCaller(o Options, m plugin.Member, state *Synchronized) *syncCaller 
 	// sweep leaves a plugin alone whose breaker is open.
 	ticks := m.Hooks.Has(abi.Tick)
 	m.Breaker, m.Hooks = nil, m.Hooks&abi.HookSetOf(abi.Synchronize)
-	return &syncCaller{interceptor: newInterceptor(o, cri.Method{}), member: m, state: state, ticks: ticks}
+	return &syncCaller{interceptor: &interceptor{Options: o}, member: m, state: state, ticks: ticks}
 }
 
 // call calls the plugin, with the store's own view of the pod if it has one, and carries

@@ -147,6 +147,7 @@ func newProxy(p *remote.Plugin) *proxy {
 	log := slogsink.New(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	member := plugin.Member{ID: "koordlet", Plugin: p, Policy: plugin.Fail, Hooks: remote.Hooks(), Capabilities: abi.AllCapabilities}
 	return &proxy{intercept.Router(intercept.Options{
+		CallTime: intercept.DefaultCallTime,
 		Enforcer: enforce.Enforcer{Observer: log, Store: pods.NewStore(), Node: &crifield.Node{CgroupVersion: 2}, Queue: workqueue.New(), Ledger: enforce.NewLedger()},
 		Chain:    plugin.NewChain(log, 2, member), Keep: func() func() { return func() {} },
 	})}

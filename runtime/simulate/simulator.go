@@ -180,6 +180,7 @@ func (s *Simulator) connect() (err error) {
 			Node: &s.event.Node, Queue: s.queue, Ledger: enforce.NewLedger(),
 		},
 		Keep: func() func() { return func() {} }, ShowSecrets: s.shown, Images: pods.NewImages(images(s.event.Digests)),
+		CallTime: intercept.DefaultCallTime,
 		NewChain: func(members ...plugin.Member) *plugin.Chain {
 			return plugin.NewChain(s.loaded.Observer, s.event.Node.CgroupVersion, members...)
 		},
