@@ -199,7 +199,7 @@ func (c *call) forward(ctx context.Context, out *cri.Frame, next cri.Next) (answ
 // it passes, and the store reads from the backend what it has made.
 func (i *interceptor) unseen(ctx context.Context, of *cri.Call, next cri.Next) (*cri.Frame, error) {
 	if of.Hooked && !i.Cut.hasBegun() {
-		return nil, callError(&unseenError{of.Unseen})
+		return nil, unseenError(of.Unseen)
 	}
 	answer, err := next(ctx, of.Request)
 	if i.Lost != nil && (err == nil || unanswered(ctx, err)) {

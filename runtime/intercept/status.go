@@ -12,10 +12,9 @@ import (
 )
 
 // callError is the status that kubelet gets for a call that hooks did not let
-// through. It is the only place of the package that chooses a code: a plugin's
-// refusal is what it asked for, FailedPrecondition if nothing else; a plugin's
-// fault is Unavailable, so that kubelet tries again; a caller that went away
-// gets its own reason back; a request that plugins cannot judge is InvalidArgument.
+// through: a plugin's refusal is what it asked for, FailedPrecondition if nothing else; a
+// plugin's fault is Unavailable, so that kubelet tries again; a caller that went away
+// gets its own reason back. This file is the only place of the package that chooses a code.
 func callError(err error) error {
 	var refused *plugin.Rejection
 	var failed *plugin.Error
@@ -24,19 +23,15 @@ func callError(err error) error {
 		return status.Error(codes.Code(refused.Code), err.Error())
 	case errors.As(err, &failed):
 		return status.Error(codes.Unavailable, err.Error())
-	case errors.As(err, new(*unseenError)):
-		return status.Error(codes.InvalidArgument, err.Error())
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return status.FromContextError(err).Err()
 	}
 	return status.Error(codes.Internal, err.Error())
 }
 
-// unseenError says that plugins cannot judge a request.
-type unseenError struct{ why error }
-
-func (e *unseenError) Error() string {
-	return "wasmproxy: plugins cannot check this request: " + e.why.Error()
+// unseenError is the status of a request that plugins cannot judge.
+func unseenError(why error) error {
+	return status.Errorf(codes.InvalidArgument, "wasmproxy: plugins cannot check this request: %v", why)
 }
 
 // refuse is callError, which the log tells of if a plugin is the reason: nobody else keeps
