@@ -41,7 +41,7 @@ func (e *Enforcer) Explain(ctx context.Context, text string) (*explain.Report, e
 	r := &explain.Report{Pods: []explain.Pod{}}
 	for _, p := range newest {
 		if n := nameInReport(p.Config); n.Namespace == meant.Namespace && n.Pod == meant.Pod {
-			r.Pods = append(r.Pods, e.explainPod(ctx, p, meant.Container))
+			r.Pods = append(r.Pods, e.of(ID{Pod: UID(p.Config)}).explainPod(ctx, p, meant.Container))
 		}
 	}
 	return r, nil
@@ -68,16 +68,16 @@ func newestOf(all []pods.Container) []pods.Container {
 }
 
 // explainPod explains a pod with its containers, or with the one of this name.
-func (e *Enforcer) explainPod(ctx context.Context, p pods.Pod, container string) explain.Pod {
+func (w work) explainPod(ctx context.Context, p pods.Pod, container string) explain.Pod {
 	meta, pod := p.Config.GetMetadata(), crifield.PodOf(p)
 	x := explain.Pod{Namespace: meta.GetNamespace(), Name: meta.GetName(), UID: meta.GetUid(), Containers: []explain.Container{}}
 	x.ID, x.State, x.Running = p.ID, short(p.State.String()), true // kubelet keeps a pod's cgroup for its next sandbox
-	reason := e.Ledger.Ignored(UID(p.Config))
+	reason := w.Ledger.Ignored(w.id.Pod)
 	if reason != nil {
 		x.Unowned = fmt.Sprintf("a record in state-dir was ignored: %v", reason)
 	}
-	e.explainObject(ctx, &x.Object, crifield.Object{Pod: pod}, nil, reason != nil)
-	for _, c := range newestOf(e.Store.Containers(p.ID)) {
+	w.explainObject(ctx, &x.Object, crifield.Object{Pod: pod}, nil, reason != nil)
+	for _, c := range newestOf(w.Store.Containers(p.ID)) {
 		name := c.Config.GetMetadata().GetName()
 		if container != "" && container != name {
 			continue
@@ -86,9 +86,8 @@ func (e *Enforcer) explainPod(ctx context.Context, p pods.Pod, container string)
 		y.ID, y.State, y.Running = c.ID, short(c.State.String()), c.State == runtimeapi.ContainerState_CONTAINER_RUNNING
 		old := c.CgroupParent == "" // it was not seen to be created, so that the file may have had it
 		own := crifield.Object{Container: crifield.ContainerOf(c)}
-		e.explainObject(ctx, &y.Object, own, c.Config.GetLinux().GetResources(), reason != nil && old)
-		id := e.ID(own)
-		for _, l := range (podLimits{e, id.Pod}).own(ctx, id.Container) {
+		w.of(w.ID(own)).explainObject(ctx, &y.Object, own, c.Config.GetLinux().GetResources(), reason != nil && old)
+		for _, l := range (podLimits{w.Enforcer, w.id.Pod}).own(ctx, c.ID) {
 			y.Capped = fmt.Sprintf("the pod has resources of its own, or containers to come, so that its %s is not lifted from %s for %s", l.file, l.value, l.plugin)
 		}
 		x.Containers = append(x.Containers, y)
@@ -101,12 +100,11 @@ func short(state string) string { return strings.ToLower(state[strings.LastIndex
 
 // explainObject has the values of an object in x. has are the resources that the runtime has. unowned says that
 // the object has values whose owner and whose value of kubelet are not known.
-func (e *Enforcer) explainObject(
+func (w work) explainObject(
 	ctx context.Context, x *explain.Object, o crifield.Object, has *runtimeapi.LinuxContainerResources, unowned bool,
 ) {
-	id := e.ID(o)
-	record := e.Ledger.Record(id).Values()
-	kernel := e.kernelOf(ctx, x, id, o)
+	record := w.record.Values()
+	kernel := w.kernelOf(ctx, x, o)
 	defer kernel.Close()
 	fields := map[Target]*Value{}
 	if has != nil {
@@ -155,25 +153,25 @@ type groupState struct {
 
 // kernelOf reads what the kernel holds, and notes in x where that is, or why it is not known. The
 // caller closes it.
-func (e *Enforcer) kernelOf(ctx context.Context, x *explain.Object, id ID, o crifield.Object) (s groupState) {
+func (w work) kernelOf(ctx context.Context, x *explain.Object, o crifield.Object) (s groupState) {
 	if !x.Running {
 		return s
 	}
-	if e.Cgroups == nil {
+	if w.Cgroups == nil {
 		x.Unread = "cgroup-root is empty"
 		return s
 	}
-	group, err := e.of(id).groupOf(ctx, o)
+	group, err := w.groupOf(ctx, o)
 	if err != nil {
 		x.Unread = err.Error()
 		return s
 	}
 	x.Cgroup = group
-	r, _, err := kernel{e.Cgroups}.Resources(group)
+	r, _, err := kernel{w.Cgroups}.Resources(group)
 	if err == nil {
-		return groupState{groupFiles{Group: e.Cgroups.Group(group)}, Values(r)}
+		return groupState{groupFiles{Group: w.Cgroups.Group(group)}, Values(r)}
 	}
-	if !e.of(id).ended(ctx, group) {
+	if !w.ended(ctx, group) {
 		x.Unread = err.Error()
 		return s
 	}
