@@ -227,6 +227,17 @@ func TestExplainWhatHasEnded(t *testing.T) {
 	}
 }
 
+// So is a container that the runtime has dropped, by a call that did not pass here.
+func TestExplainWhatTheRuntimeHasDropped(t *testing.T) {
+	n, _, dir := running(t)
+	n.must(os.RemoveAll(dir))
+	r, err := n.options.Explain(t.Context(), "web")
+	n.must(err)
+	if c := r.Pods[0].Containers[0]; c.State != "exited" || c.Running || c.Unread != "" || c.Cgroup != "" {
+		t.Errorf("the container is %+v", c.Object)
+	}
+}
+
 // Where the kernel cannot be read, the report says why.
 func TestExplainWithoutCgroups(t *testing.T) {
 	n := newNode(t, nil)
