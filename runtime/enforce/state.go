@@ -11,13 +11,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
-// OpenLedger returns the ledger whose records are in the directory, which it makes with mode 0700. Events tell of what it ignores
-// there. It writes nothing before the first change. The caller closes the ledger.
+// OpenLedger returns the ledger whose records are in the directory, which it makes with mode 0700. On a file system that has become
+// read-only, as after an error of the disk, it keeps the mode it has. Events tell of what the ledger ignores there. It writes nothing
+// before the first change. The caller closes it.
 func OpenLedger(ctx context.Context, dir string, observer observe.Observer) (*Ledger, error) {
 	l := NewLedger()
 	l.observer, l.journal.dir = observer, dir
@@ -27,7 +29,7 @@ func OpenLedger(ctx context.Context, dir string, observer observe.Observer) (*Le
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("making the directory: %w", err)
 	}
-	if err := os.Chmod(dir+"/.", 0o700); err != nil { // also an error if it is no directory
+	if err := os.Chmod(dir+"/.", 0o700); err != nil && !errors.Is(err, syscall.EROFS) { // also an error if it is no directory
 		return nil, fmt.Errorf("opening the directory: %w", err)
 	}
 	if err := l.load(ctx); err != nil {

@@ -249,6 +249,29 @@ func TestPartOfALineIsWritten(t *testing.T) {
 	}
 }
 
+// TestReadOnly: on a file system that has become read-only the records that are there count, and changes are not saved.
+func TestReadOnly(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	l := openState(t, dir)
+	l.Record(enforce.ID{Pod: "u1"}).Ask(wish("10-a", "cpu.idle", "1"))
+	l.Close()
+	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
+		t.Skip("mounting needs root: ", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	again := openState(t, dir)
+	if got := again.Objects(); len(got) != 1 || !again.Saved() {
+		t.Errorf("the records that are saved are those of %v", got)
+	}
+	again.Record(enforce.ID{Pod: "u2"}).Ask(wish("10-a", "cpu.idle", "1"))
+	if again.Saved() {
+		t.Error("a change counts as saved")
+	}
+}
+
 // limitFiles runs f while no file of the process can be longer than so many bytes.
 func limitFiles(t *testing.T, size uint64, f func()) {
 	t.Helper()
