@@ -59,7 +59,7 @@ func printResult(out io.Writer, res simulate.Result) error {
 	return err
 }
 
-// changedValues are the values that the call has changed among those that the plugin keeps; nil if it has deleted one.
+// changedValues has what the call has changed of the key-value state, by key. The value of a key that it has deleted is nil.
 func changedValues(res simulate.Result) map[string]*string {
 	changed := map[string]*string{}
 	for key, value := range res.KV {

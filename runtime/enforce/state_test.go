@@ -256,7 +256,10 @@ func TestReadOnly(t *testing.T) {
 	l.Record(enforce.ID{Pod: "u1"}).Ask(wish("10-a", "cpu.idle", "1"))
 	l.Close()
 	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
-		t.Skip("mounting needs root: ", err)
+		if os.Getenv("CI") == "true" || os.Getuid() == 0 {
+			t.Fatal(err)
+		}
+		t.Skip("root is needed to mount: ", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {

@@ -55,7 +55,7 @@ func (x *File) Parse(value string) (string, error) {
 				key = "value"
 			}
 			if given[of+" "+key] { // the kernel would keep the last one, and the file never look as it is wanted
-				return "", Reason(abi.Invalid, "two lines with a %s for %s", key, of)
+				return "", Reason(abi.Invalid, "two lines set the %s of %s; leave one of them", key, of)
 			}
 			given[of+" "+key] = true
 		}
