@@ -163,6 +163,30 @@ func TestFailedUndoOfAVacantPodIsTriedAgain(t *testing.T) {
 	}
 }
 
+// The first write is overwritten and the proxy restarted, before anything else of the object is saved: that is a repair.
+func TestRepairAfterRestartCounts(t *testing.T) {
+	dir := t.TempDir()
+	open := func() *enforce.Ledger {
+		l, err := enforce.OpenLedger(t.Context(), dir, observe.Discard())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	l := open()
+	l.Record(c1).Ask(wish("10-a", "memory.high", "1"))
+	written(l, c1, enforce.Held{"memory.high": "max"}, enforce.Called)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l = open()
+	defer l.Close()
+	due := written(l, c1, enforce.Held{"memory.high": "7"}, enforce.Scan)
+	if v := l.Record(c1).Values()[enforce.File("memory.high")]; len(due) != 1 || due[0].Kind != enforce.Repair || v.Drift.Repairs != 1 {
+		t.Errorf("%+v was due, and the record is %+v", due, v)
+	}
+}
+
 // A repair that fails is one repair, however often the scan tries it, and no fight.
 func TestFailedRepairIsNoFight(t *testing.T) {
 	l := enforce.NewLedger()

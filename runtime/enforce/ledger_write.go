@@ -168,7 +168,8 @@ func (v Value) decide(file, found string, known bool, why Why, kernel Kernel) (w
 		w.Kind = Undo
 	case known && !ours && !v.unwritten():
 		w.Kind = Repair
-		if v.Drift.overwritten(found, failed || v.Writing != "", why) {
+		underWay := v.Writing != "" && v.Last != "" // without Last it is the first write, whose outcome need not be saved
+		if v.Drift.overwritten(found, failed || underWay, why) {
 			w.Kind = Fight
 			return w, v, true
 		}

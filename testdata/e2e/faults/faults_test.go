@@ -198,7 +198,7 @@ func (x *trial) withFault(ctx context.Context) error {
 // checkEnd compares hooks and calls, and looks for what is left of the round.
 func (c *cluster) checkEnd(t *testing.T, round []*trial) {
 	t.Helper()
-	err := poll(t.Context(), 10*time.Second, "hooks have ended", func() error {
+	err := poll(t.Context(), stageTimeout, "hooks have ended", func() error {
 		counts := c.hookCounts(t)
 		var errs []error
 		for _, x := range round {
@@ -211,7 +211,7 @@ func (c *cluster) checkEnd(t *testing.T, round []*trial) {
 	if err != nil {
 		t.Error(err)
 	}
-	if err := poll(t.Context(), 10*time.Second, "nothing is left", c.checkLeft); err != nil {
+	if err := poll(t.Context(), stageTimeout, "nothing is left", c.checkLeft); err != nil {
 		t.Errorf("%s: %v", round[0].fault.name, err)
 	}
 	if now := socketsOfProxy(t); !slices.Equal(now, c.sockets) {
