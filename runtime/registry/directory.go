@@ -142,7 +142,7 @@ func (d Dirs) Restore(file, text, digest, copied string) (Description, error) {
 // directoryError is what is wrong with a whole directory.
 type directoryError struct{ fileError }
 
-// names returns the names of what is not a directory, sorted.
+// names returns the names of what may be files of plugins, sorted. Koordinator passes over directories.
 func (s source) names() ([]string, error) {
 	f, err := os.Open(s.dir)
 	if err != nil {
@@ -165,7 +165,7 @@ func (s source) names() ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		if !e.IsDir() {
+		if !s.koordinator || !e.IsDir() {
 			names = append(names, e.Name())
 		}
 	}

@@ -45,10 +45,8 @@ func TestHarmlessFiles(t *testing.T) {
 	} {
 		write(t, dirs.Plugins, name, content)
 	}
-	for _, dir := range []string{dirs.Hooks, dirs.Plugins} {
-		must(t, os.Mkdir(filepath.Join(dir, "dir.json"), 0o755))
-		must(t, os.Mkdir(filepath.Join(dir, "dir.wasm"), 0o755))
-	}
+	must(t, os.Mkdir(filepath.Join(dirs.Hooks, "dir.json"), 0o755))
+	must(t, os.Mkdir(filepath.Join(dirs.Plugins, "dir.modules"), 0o755))
 	list, errs := registry.Read(dirs)
 	if ids(list) != "20-off 30-off 40-off" || len(errs) > 0 {
 		t.Errorf("%q, %v", ids(list), errs)
@@ -56,6 +54,25 @@ func TestHarmlessFiles(t *testing.T) {
 	for _, d := range list {
 		if !d.Disabled {
 			t.Errorf("%s is not disabled", d.ID)
+		}
+	}
+}
+
+// A directory with the name of a plugin's file is a bad file, and does not remove the plugin.
+func TestDirectoryWithNameOfFile(t *testing.T) {
+	dirs := newDirs(t)
+	write(t, dirs.Plugins, "10-a.wasm", module)
+	write(t, dirs.Plugins, "30-c.json", `{"remote-endpoint": "/x.sock", "runtime-hooks": ["PreRunPodSandbox"]}`)
+	for _, name := range []string{"10-a.json", "20-b.wasm", "40-d.json"} {
+		must(t, os.Mkdir(filepath.Join(dirs.Plugins, name), 0o755))
+	}
+	list, errs := registry.Read(dirs)
+	if ids(list) != "10-a! 20-b! 30-c 40-d!" || len(errs) != 3 {
+		t.Errorf("%q, %v", ids(list), errs)
+	}
+	for _, err := range errs {
+		if !strings.Contains(err.Error(), "not a regular file") {
+			t.Errorf("the error is %v", err)
 		}
 	}
 }
