@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -191,6 +193,35 @@ func TestBypassEndsHooksUnderWay(t *testing.T) {
 	n.await("call finished", "method=/runtime.v1.RuntimeService/RunPodSandbox", "code=OK", "route=hooked")
 	if log := n.log.String(); strings.Contains(log, "call refused") || strings.Contains(log, "post hook failed") || strings.Contains(log, "earlier post hooks") {
 		t.Errorf("the log has more than the bypass:\n%s", log)
+	}
+}
+
+// Plugins are loaded again after a bypass though the runtime does not answer the update that brings kubelet's value back.
+func TestBypassEndsWhileAnUpdateHangs(t *testing.T) {
+	n := bypassable(t)
+	n.config.DrainTimeout = time.Second
+	asked, ended := make(chan struct{}, 1), make(chan struct{})
+	end := sync.OnceFunc(func() { close(ended) })
+	n.before(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		if path.Base(info.FullMethod) == "UpdateContainerResources" {
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+			<-ctx.Done()
+			end()
+		}
+		return handler(ctx, req)
+	})
+	n.runIdle()
+	n.bypass("")
+	receive(n, asked)
+	n.endBypass()
+	n.await("plugins active", "[10-qos 20-quota]")
+	select {
+	case <-ended:
+		t.Error("the plugins are active only after the update has ended")
+	default:
 	}
 }
 

@@ -44,10 +44,16 @@ func (r *Reconciler) Fill(ctx context.Context) {
 	r.Backend.Describe(ctx)
 	if !r.Backend.Behind() && r.Following.Load() {
 		r.Enforcer().DropGone()
+		ctx, cancel := context.WithTimeout(ctx, updatesWait)
+		defer cancel()
 		r.endWishes(ctx) // before Repair would write their values again
 		r.Enforcer().Repair(ctx, "a new connection to the container runtime")
 	}
 }
+
+// updatesWait is how long what follows waits for values to be sent to the runtime and written. No plugin is active until the store is
+// filled, and a runtime that answers lists may not answer updates. They go on in the queues of their containers.
+const updatesWait = time.Second
 
 // acquire waits until nobody else fills the store or undoes values, and keeps others from it until
 // release is called: the records of pods that the store lacks are dropped, and resources of
@@ -63,7 +69,7 @@ func (r *Reconciler) acquire(ctx context.Context) bool {
 
 func (r *Reconciler) release() { <-r.exclusive }
 
-// UndoEnded undoes the values that plugins cannot want any more.
+// UndoEnded has the values undone that plugins cannot want any more.
 func (r *Reconciler) UndoEnded(ctx context.Context) {
 	if r.Following.Load() && r.Backend.Behind() { // the containers are not known yet
 		return
@@ -72,6 +78,8 @@ func (r *Reconciler) UndoEnded(ctx context.Context) {
 		return
 	}
 	defer r.release()
+	ctx, cancel := context.WithTimeout(ctx, updatesWait)
+	defer cancel()
 	r.endWishes(ctx)
 }
 
