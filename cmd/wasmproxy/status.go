@@ -127,7 +127,7 @@ func problems(s *status.Status) (all []string) {
 	}
 	all = append(all, s.NotReady...)
 	if s.Settings.Changed {
-		all = append(all, fmt.Sprintf("the settings file %s has other settings than the active ones, which a restart activates: systemctl restart wasmproxy", s.Settings.File))
+		all = append(all, fmt.Sprintf("the settings file %s has other settings than the active ones: check it with  wasmproxy validate, then  systemctl restart wasmproxy", s.Settings.File))
 	}
 	if !s.Backend.Connected {
 		all = append(all, "there is no connection to the container runtime at "+s.Backend.Endpoint)

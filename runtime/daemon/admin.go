@@ -2,7 +2,10 @@ package daemon
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -48,25 +51,19 @@ func (d *daemon) serveOperators(ctx, background context.Context) {
 	defer cancel()
 	defer context.AfterFunc(background, cancel)()
 	if path := config.Path(d.config.AdminSocket); path != "" {
+		serve := func(ctx context.Context, l net.Listener) error { return admin.Serve(ctx, l, sources) }
+		failed := func(err error) observe.Event { return &observe.AdminSocketFailed{Socket: path, Err: err} }
 		servers.Go(func() {
-			d.keepServing(ctx, func(ctx context.Context) error {
-				l, err := proxy.Listen(ctx, path, adminMode)
-				if err != nil {
-					return err
-				}
-				return admin.Serve(ctx, l, sources)
-			}, func(err error) observe.Event { return &observe.AdminSocketFailed{Socket: path, Err: err} })
+			d.keepServing(ctx, func(ctx context.Context) error { return d.serveSocket(ctx, path, adminMode, serve) }, failed)
 		})
 	}
 	if path := config.Path(d.config.StatusSocket); path != "" {
+		serve := func(ctx context.Context, l net.Listener) error {
+			return admin.ServeStatus(ctx, netutil.LimitListener(l, maxScrapers), sources)
+		}
+		failed := func(err error) observe.Event { return &observe.StatusSocketFailed{Socket: path, Err: err} }
 		servers.Go(func() {
-			d.keepServing(ctx, func(ctx context.Context) error {
-				l, err := proxy.Listen(ctx, path, statusMode)
-				if err != nil {
-					return err
-				}
-				return admin.ServeStatus(ctx, netutil.LimitListener(l, maxScrapers), sources)
-			}, func(err error) observe.Event { return &observe.StatusSocketFailed{Socket: path, Err: err} })
+			d.keepServing(ctx, func(ctx context.Context) error { return d.serveSocket(ctx, path, statusMode, serve) }, failed)
 		})
 	}
 	if address := d.config.MetricsListen; address != "" {
@@ -82,6 +79,35 @@ func (d *daemon) serveOperators(ctx, background context.Context) {
 		})
 	}
 	servers.Wait()
+}
+
+// serveSocket makes a socket, and calls serve until ctx is done. It is an error if something removes the socket: nobody can
+// reach the proxy there any more.
+func (d *daemon) serveSocket(ctx context.Context, path string, mode fs.FileMode, serve func(context.Context, net.Listener) error) error {
+	l, err := proxy.Listen(ctx, path, mode)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		tick := time.NewTicker(d.adminRetry)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+				cancel(errors.New("something has removed the socket"))
+			}
+		}
+	}()
+	if err := serve(ctx, l); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
 }
 
 // keepServing calls serve again and again until ctx is done. If it fails, an event says so, and it is tried again later;

@@ -84,6 +84,30 @@ func TestAdminSocketExplains(t *testing.T) {
 	}
 }
 
+// A socket that something has removed, with its directory, is made again.
+func TestSocketsAreMadeAgain(t *testing.T) {
+	n := newNode(t)
+	dir := filepath.Join(n.dir, "sockets")
+	n.config.AdminSocket, n.config.StatusSocket = filepath.Join(dir, "admin.sock"), filepath.Join(dir, "status.sock")
+	n.start(daemon.RunRetryingSoon)
+	for _, c := range []admin.Client{{Socket: n.config.AdminSocket}, {Socket: n.config.StatusSocket, StatusOnly: true}} {
+		answers := func() {
+			t.Helper()
+			_, err := c.Status(t.Context())
+			for end := time.Now().Add(patience); err != nil; _, err = c.Status(t.Context()) { // no event says that it is there
+				if time.Now().After(end) {
+					t.Fatalf("%v; the log:\n%s", err, n.log)
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
+		answers()
+		n.must(os.RemoveAll(dir))
+		n.await("socket not available, will retry", "socket="+c.Socket, `err="something has removed the socket"`)
+		answers()
+	}
+}
+
 // The status socket tells what status, plugin list and probes ask for, to the proxy's group as well, and changes
 // nothing. It is there again after a restart, and ends with the proxy.
 func TestStatusSocketOnlyTells(t *testing.T) {

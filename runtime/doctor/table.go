@@ -16,7 +16,7 @@ var Checks = []*Check{
 
 	{"proxy-serves", "Does the proxy accept calls on its socket?", Error,
 		"kubelet cannot start pods through it.",
-		"Start the proxy, `systemctl start wasmproxy`, and see its log, `journalctl -u wasmproxy`.", findProxyServes},
+		"Start the proxy, and its socket anew if that was removed: `systemctl restart wasmproxy.socket wasmproxy`. See its log: `journalctl -u wasmproxy`.", findProxyServes},
 	{"proxy-ready", "Is the proxy ready?", Error,
 		"Calls do not get what they are to get.",
 		"Remove the cause that is named; `wasmproxy validate` says why a plugin does not load.", running(findProxyReady)},
