@@ -5,6 +5,7 @@ package backend
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -226,7 +227,11 @@ func (b *Backend) Version(ctx context.Context) (*runtimeapi.VersionResponse, err
 	answered := b.asking.DoChan("version", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), versionTime)
 		defer cancel()
-		return b.Client.Version(ctx, &runtimeapi.VersionRequest{})
+		v, err := b.Client.Version(ctx, &runtimeapi.VersionRequest{})
+		if err != nil && ctx.Err() != nil {
+			err = fmt.Errorf("the smallest call takes longer than %v", versionTime)
+		}
+		return v, err
 	})
 	select {
 	case r := <-answered:

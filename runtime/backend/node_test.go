@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -157,6 +158,24 @@ func TestDescribeAgain(t *testing.T) {
 	if got := b.Node.Load().RuntimeName; got != "containerd" || client.calls.Load() != 2 {
 		t.Errorf("the runtime is %q after %d calls", got, client.calls.Load())
 	}
+}
+
+// hanging is a runtime that does not answer.
+type hanging struct{ Client }
+
+func (hanging) Version(ctx context.Context, _ *runtimeapi.VersionRequest, _ ...grpc.CallOption) (*runtimeapi.VersionResponse, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// What is said of a runtime that hangs is how long it was waited for.
+func TestVersionOfHangingRuntime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(up{}, hanging{}, pods.NewStore(), nil, nil, observe.Discard())
+		if _, err := b.Version(t.Context()); err == nil || err.Error() != "the smallest call takes longer than 2s" {
+			t.Errorf("the error is %v", err)
+		}
+	})
 }
 
 // Of two who ask at once, the one that gets no answer leaves what the other one gets.
