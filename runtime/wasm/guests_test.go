@@ -122,8 +122,12 @@ func TestInstances(t *testing.T) {
 func TestCallerLeaves(t *testing.T) {
 	p := load(t, newEngine(t, Options{}), "fickle", PluginOptions{Timeout: time.Minute, Instances: 1})
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(20*time.Millisecond, cancel)
-	if _, err := callPlugin(ctx, p, asking("loop")); !errors.Is(err, context.Canceled) {
+	ev := signalling{asking("loop"), make(chan struct{})}
+	go func() {
+		<-ev.reading
+		cancel()
+	}()
+	if _, err := callPlugin(ctx, p, ev); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context.Canceled", err)
 	}
 	if _, err := callPlugin(ctx, p, asking("")); !errors.Is(err, context.Canceled) {
@@ -132,7 +136,7 @@ func TestCallerLeaves(t *testing.T) {
 	if changes, err := callPlugin(t.Context(), p, asking("")); err != nil || changes[0].Text != "1" {
 		t.Errorf("the next caller got %v, %v", changes, err)
 	}
-	ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
+	ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err := callPlugin(ctx, p, asking("loop"))
 	wantError(t, err, "ran longer than the call allows: context deadline exceeded")
