@@ -123,7 +123,7 @@ func TestHostCommandsWait(t *testing.T) {
 	if code, out, stderr := host(t.Context(), "--dry-run"); code != 0 || !strings.Contains(out, "this was a dry run") {
 		t.Errorf("exit code %d, %s%s", code, out, stderr)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	want := "waiting for another wasmproxy host command, which has locked " + root
 	if code, out, stderr := host(ctx, "--yes"); code == 0 || out != want+"\n" || !strings.Contains(stderr, want+": context deadline exceeded; nothing was changed") {

@@ -51,7 +51,7 @@ func TestWaitingForInputEndsWithItsContext(t *testing.T) {
 				if errs == "" {
 					t.Error("it does not say why")
 				}
-			case <-time.After(20 * time.Second):
+			case <-time.After(time.Minute):
 				t.Error("it waits on")
 			}
 		})

@@ -87,7 +87,7 @@ func TestWaitingCountsOnce(t *testing.T) {
 	<-ev.reading
 	time.AfterFunc(300*time.Millisecond, cancel)
 
-	within(t, time.Second, func(ctx context.Context, budget *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
+	within(t, time.Minute, func(ctx context.Context, budget *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
 		err := other.Call(ctx, budget, ev, adj)
 		if runs := time.Since(budget.Running()); runs < 0 {
 			t.Errorf("the plugin has run for %v", runs)

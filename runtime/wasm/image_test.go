@@ -157,7 +157,7 @@ func TestFailuresReturnMemory(t *testing.T) {
 // plugin they are of, as long as its caller does: that it waited is not its own time.
 func TestRunningIsBounded(t *testing.T) {
 	e := newEngine(t, Options{Running: 1})
-	looping, other := load(t, e, "fickle", PluginOptions{}), load(t, e, "quota", PluginOptions{Timeout: 200 * time.Millisecond})
+	looping, other := load(t, e, "fickle", PluginOptions{}), load(t, e, "quota", PluginOptions{Timeout: time.Second})
 	ctx, cancel := context.WithCancel(t.Context())
 	ev, ended := signalling{asking("loop"), make(chan struct{})}, make(chan struct{})
 	go func() { callPlugin(ctx, looping, ev); close(ended) }()
@@ -171,7 +171,7 @@ func TestRunningIsBounded(t *testing.T) {
 	}
 	_, err = other.(*guests).open(short)
 	wantError(t, err, "waiting for one of the 1 guests that may run at a time") // nor is it made ready
-	time.AfterFunc(400*time.Millisecond, cancel)                                // after twice its time limit
+	time.AfterFunc(2*time.Second, cancel)                                       // after twice its time limit
 	wantQuota(t, other)
 	<-ended
 }
