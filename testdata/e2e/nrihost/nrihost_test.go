@@ -97,7 +97,7 @@ func startHost(t *testing.T, module string, flags ...string) {
 			t.Logf("%s", text)
 		}
 	})
-	node.Eventually(t, 20*time.Second, "NRI takes the host", func() error {
+	node.Eventually(t, time.Minute, "NRI takes the host", func() error {
 		text, err := os.ReadFile(log.Name())
 		if err == nil && !strings.Contains(string(text), "serving 1 modules") {
 			err = fmt.Errorf("it says %s", text)

@@ -130,7 +130,7 @@ func removeTree(root string) error {
 }
 
 func removeSoon(cgroup string) error {
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		err := os.Remove(cgroup)
 		switch {
