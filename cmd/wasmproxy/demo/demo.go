@@ -227,7 +227,10 @@ func request[Q, A proto.Message](
 func (s *session) look(print bool) error {
 	files, err := s.cgroups.Files()
 	empty := func(name string) bool { return files[name] == "" && s.groups[name] != "" }
-	if err == nil && slices.ContainsFunc(slices.Collect(maps.Keys(files)), empty) { // a plain file that is being written, for a moment
+	for range 20 { // a plain file that is being written is empty for a moment
+		if err != nil || !slices.ContainsFunc(slices.Collect(maps.Keys(files)), empty) {
+			break
+		}
 		time.Sleep(lookEvery / 10)
 		files, err = s.cgroups.Files()
 	}
