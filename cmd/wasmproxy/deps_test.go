@@ -56,7 +56,7 @@ var mayImport = map[string]string{
 	"runtime/status":           "",
 	"runtime/nodefeatures":     "runtime/regular runtime/status",
 	"runtime/admin":            "runtime/explain runtime/observe runtime/plugin runtime/recording runtime/status",
-	"runtime/workqueue":        "",
+	"runtime/workqueue":        "runtime/observe",
 	"runtime/enforce":          "abi runtime/dialect runtime/cgroup runtime/cgroup/rules runtime/crifield runtime/explain runtime/observe runtime/plugin runtime/pods runtime/workqueue runtime/regular",
 	"runtime/intercept":        "abi runtime/dialect runtime/cgroup/rules runtime/cri runtime/crifield runtime/enforce runtime/observe runtime/plugin runtime/pods",
 	"runtime/lastgood":         "abi runtime/observe runtime/registry runtime/regular runtime/workqueue",

@@ -25,9 +25,6 @@ import (
 // changes 1 MiB of them in each call costs less than a hundredth of a processor.
 const saveDelay = 500 * time.Millisecond
 
-// saveAgain is how long after a failed save the next one is tried, without another change.
-const saveAgain = 10 * time.Second
-
 const (
 	subDir        = "kv" // in the state directory
 	suffix        = ".json"
@@ -39,16 +36,14 @@ const (
 // Store saves the durable values of plugins, in a file for each plugin, in the background: only Restore and Close wait for the
 // disk. It is safe for concurrent use. Without a directory it saves nothing.
 type Store struct {
+	*workqueue.Saver
 	observer observe.Observer
 	stateDir string // "": nothing is saved
-	changed  workqueue.Trigger
-	saving   sync.Mutex // held while files are written and removed
 
 	mu      sync.Mutex
 	plugins map[string]*savedPlugin // by id
 	stay    map[string]bool         // the plugins whose files are not to be removed; nil: none is to be removed
 	forgets int                     // counts calls of Forget
-	failing bool                    // the last save failed, and that was reported
 }
 
 // savedPlugin is a plugin that may have a file.
@@ -71,7 +66,8 @@ type value struct {
 
 // Open opens the directory of durable values, below the state directory, which exists. Without one, "", nothing is saved.
 func Open(stateDir string, observer observe.Observer) (*Store, error) {
-	s := &Store{observer: observer, stateDir: stateDir, changed: workqueue.NewTrigger(), plugins: map[string]*savedPlugin{}}
+	s := &Store{observer: observer, stateDir: stateDir, plugins: map[string]*savedPlugin{}}
+	s.Saver = workqueue.NewSaver(observer, saveDelay, s.save)
 	if stateDir == "" {
 		return s, nil
 	}
@@ -162,7 +158,7 @@ func (s *Store) Keep(ctx context.Context, id string, values *plugin.KV, prefixes
 	if s.stateDir == "" {
 		return
 	}
-	changed := s.changed.Notify
+	changed := s.Notify
 	if len(prefixes) == 0 {
 		changed = nil
 	}
@@ -172,7 +168,7 @@ func (s *Store) Keep(ctx context.Context, id string, values *plugin.KV, prefixes
 	if p := s.plugins[id]; p == nil || p.values != values {
 		s.plugins[id] = &savedPlugin{values: values, saved: -1}
 	}
-	s.changed.Notify()
+	s.Notify()
 }
 
 // Forget has the files removed of plugins that are not there any more. A plugin with such an ID that comes later begins
@@ -190,50 +186,15 @@ func (s *Store) Forget(there map[string]bool) {
 	}
 	s.stay = stay
 	s.forgets++
-	s.changed.Notify()
+	s.Notify()
 }
 
-// Run saves values that have changed until ctx is done, and tries again if that failed.
-func (s *Store) Run(ctx context.Context) {
-	var again <-chan time.Time
-	for {
-		select {
-		case <-s.changed:
-		case <-again:
-		case <-ctx.Done():
-			return
-		}
-		select {
-		case <-time.After(saveDelay):
-			if again = nil; !s.save(ctx) {
-				again = time.After(saveAgain)
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// save removes the files of plugins that are gone, and saves the values that have changed since they were last saved. It
-// reports whether all is done.
-func (s *Store) save(ctx context.Context) (all bool) {
-	s.saving.Lock()
-	defer s.saving.Unlock()
-	name, err := s.saveAll()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err != nil && !s.failing {
-		s.observer.Observe(ctx, &observe.StateNotSaved{File: name, Err: err})
-	}
-	s.failing = err != nil
-	return err == nil
-}
-
-// saveAll does what of it can be done. The error is of the file or directory of this name in the state directory.
-func (s *Store) saveAll() (name string, failed error) {
+// save removes the files of plugins that are gone, and saves the values that have changed since they were last saved, as far as that
+// can be done.
+func (s *Store) save() (failed observe.Event) {
 	dir, err := s.open()
 	if err != nil {
-		return subDir, err
+		return &observe.StateNotSaved{File: subDir, Err: err}
 	}
 	defer dir.Close()
 	s.mu.Lock()
@@ -244,7 +205,7 @@ func (s *Store) saveAll() (name string, failed error) {
 			stay[id] = stay[id] || p.saved >= 0 // the file is of this plugin already
 		}
 		if err := remove(dir, stay); err != nil {
-			name, failed = subDir, err
+			failed = &observe.StateNotSaved{File: subDir, Err: err}
 		}
 		s.mu.Lock()
 		if failed == nil && s.forgets == forgets {
@@ -273,14 +234,14 @@ func (s *Store) saveAll() (name string, failed error) {
 			err = dir.Rename(temporary, id+suffix)
 		}
 		if err != nil {
-			name, failed = subDir+"/"+id+suffix, err
+			failed = &observe.StateNotSaved{File: subDir + "/" + id + suffix, Err: err}
 			continue
 		}
 		s.mu.Lock()
 		p.saved = revision
 		s.mu.Unlock()
 	}
-	return name, failed
+	return failed
 }
 
 // remove removes all files but those of these plugins.
@@ -296,16 +257,9 @@ func remove(dir *os.Root, stay map[string]bool) error {
 	return err
 }
 
-// Saved reports whether all was done when values were last saved.
-func (s *Store) Saved() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.failing
-}
-
 // Close saves what has changed.
 func (s *Store) Close() {
 	if s.stateDir != "" {
-		s.save(context.Background())
+		s.Save(context.Background())
 	}
 }

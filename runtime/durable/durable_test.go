@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
 )
 
 // Durable values that could not be saved are saved when they can be, though none changes.
@@ -38,12 +39,12 @@ func TestFailedSaveOfDurableValuesIsTriedAgain(t *testing.T) {
 		if err := txn.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * saveAgain)
+		time.Sleep(2 * workqueue.SaveAgain)
 		synctest.Wait()
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * saveAgain)
+		time.Sleep(2 * workqueue.SaveAgain)
 		synctest.Wait()
 		if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
 			t.Errorf("the values are not saved: %v, %v", info, err)
@@ -115,7 +116,7 @@ func TestPluginThatComesBackBeforeItsFileIsRemoved(t *testing.T) {
 		s.Forget(there)
 		comes("10-a", "fourth")
 		has("10-a", "fourth")
-		time.Sleep(2 * saveAgain)
+		time.Sleep(2 * workqueue.SaveAgain)
 		has("10-a", "fourth")
 	})
 }
@@ -144,7 +145,7 @@ func TestStateDirectoryThatComesBack(t *testing.T) {
 			if err := txn.Commit(); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(2 * saveAgain)
+			time.Sleep(2 * workqueue.SaveAgain)
 			synctest.Wait()
 		}
 		for id, kv := range all {
@@ -161,7 +162,7 @@ func TestStateDirectoryThatComesBack(t *testing.T) {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * saveAgain)
+		time.Sleep(2 * workqueue.SaveAgain)
 		synctest.Wait()
 		for id := range all {
 			if values, err := s.read(id + suffix); values["key"] != "value" || !s.Saved() {

@@ -14,27 +14,24 @@ import (
 // survivalTime is how long a process serves until a crash is not taken for one of its start.
 const survivalTime = time.Minute
 
-// saveAgain is how long after a failed save the next one is tried, without another change.
-const saveAgain = 10 * time.Second
-
 // Saver saves the last good version of each plugin in data-dir, in the background: the owner of the slots does not
 // wait for a disk. It is safe for concurrent use.
 type Saver struct {
+	*workqueue.Saver
 	observer observe.Observer
 	dir      string // "": nothing is saved
-	changed  workqueue.Trigger
-	saving   sync.Mutex // held while files are written
 
 	mu      sync.Mutex
 	begun   bool               // Begin was called
 	unsaved map[string]Version // that are to be saved, by id
 	there   map[string]bool    // the plugins that there are; nil: that is not known yet
-	failing bool               // the last write failed, and that was reported
 }
 
 // NewSaver returns a Saver of a directory. Without one, "", nothing is saved.
 func NewSaver(dir string, observer observe.Observer) *Saver {
-	return &Saver{observer: observer, dir: dir, changed: workqueue.NewTrigger(), unsaved: map[string]Version{}}
+	s := &Saver{observer: observer, dir: dir, unsaved: map[string]Version{}}
+	s.Saver = workqueue.NewSaver(observer, 0, s.save)
+	return s
 }
 
 // Begin returns what an earlier process has saved. What is damaged or not trusted is an event. With crashed, the process
@@ -75,7 +72,7 @@ func (s *Saver) Keep(v Version) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unsaved[v.Description.ID] = v
-	s.changed.Notify()
+	s.Notify()
 }
 
 // Retain has the versions of all plugins removed but of these.
@@ -84,38 +81,22 @@ func (s *Saver) Retain(there map[string]bool) {
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.unsaved, func(id string, _ Version) bool { return !there[id] })
 	s.there = there
-	s.changed.Notify()
+	s.Notify()
 }
 
 // Run saves until ctx is done, and tries again what failed.
 func (s *Saver) Run(ctx context.Context) {
-	var again <-chan time.Time
-	survived := time.After(survivalTime)
-	for {
-		select {
-		case <-s.changed:
-		case <-again:
-		case <-survived:
-			s.survived()
-			continue
-		case <-ctx.Done():
-			return
-		}
-		if again = nil; !s.save(ctx) {
-			again = time.After(saveAgain)
-		}
-	}
+	defer time.AfterFunc(survivalTime, s.survived).Stop()
+	s.Saver.Run(ctx)
 }
 
-// save saves what is to be saved, and reports whether nothing is left.
-func (s *Saver) save(ctx context.Context) (all bool) {
-	s.saving.Lock()
-	defer s.saving.Unlock()
+// save saves what is to be saved.
+func (s *Saver) save() observe.Event {
 	s.mu.Lock()
 	there, pending := s.there, maps.Clone(s.unsaved)
 	s.mu.Unlock()
 	if s.dir == "" || there == nil && len(pending) == 0 {
-		return true
+		return nil
 	}
 	done := map[string]bool{}
 	store, failed := Open(s.dir) // it may have been lost or mended since
@@ -138,18 +119,10 @@ func (s *Saver) save(ctx context.Context) (all bool) {
 			delete(s.unsaved, id)
 		}
 	}
-	if failed != nil && !s.failing {
-		s.observer.Observe(ctx, &observe.LastGoodNotSaved{Err: failed})
+	if failed != nil {
+		return &observe.LastGoodNotSaved{Err: failed}
 	}
-	s.failing = failed != nil
-	return failed == nil
-}
-
-// Saved reports whether the last write succeeded.
-func (s *Saver) Saved() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.failing
+	return nil
 }
 
 // survived notes that this process has not crashed soon after its start. One that ends before Begin, as when it cannot
@@ -168,6 +141,6 @@ func (s *Saver) survived() {
 
 // Close saves what is left.
 func (s *Saver) Close(ctx context.Context) {
-	s.save(ctx)
+	s.Save(ctx)
 	s.survived()
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
 )
 
 // keeper is a Saver that has a version of a hook server, whose file it returns.
@@ -34,7 +35,7 @@ func TestFailedSaveOfVersionsIsTriedAgain(t *testing.T) {
 		defer stop()
 		l, file := keeper(t, ctx, dir)
 		synctest.Wait()
-		time.Sleep(2 * saveAgain)
+		time.Sleep(2 * workqueue.SaveAgain)
 		synctest.Wait()
 		if _, err := os.Stat(file); l.Saved() || !os.IsNotExist(err) {
 			t.Errorf("saved is %v, in a directory of everyone: %v", l.Saved(), err)
@@ -42,7 +43,7 @@ func TestFailedSaveOfVersionsIsTriedAgain(t *testing.T) {
 		if err := os.Chmod(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * saveAgain)
+		time.Sleep(2 * workqueue.SaveAgain)
 		synctest.Wait()
 		if _, err := os.Stat(file); !l.Saved() || err != nil {
 			t.Errorf("saved is %v: %v", l.Saved(), err)

@@ -19,9 +19,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
 )
 
-// saveAgain is how long after a failed save the next one is tried, without another change.
-const saveAgain = 10 * time.Second
-
 const (
 	fileName      = "probation.json" // in the data directory
 	formatVersion = 1
@@ -31,16 +28,14 @@ const (
 // Trials are those of the node's plugins, in a file of the data directory. They are safe for concurrent use. Changes are saved
 // in the background, but for those that say so: who calls the others does not wait for a disk.
 type Trials struct {
+	*workqueue.Saver
 	observer observe.Observer
 	dir      string // "": nothing is saved
-	changed  workqueue.Trigger
 
-	saving  sync.Mutex // held while the file is written
 	mu      sync.Mutex
 	all     map[string]*Trial // by ids of plugins
 	running map[string]run    // by ids: of versions that are on probation, or were and did not pass
 	failed  map[string]Counts // by ids: what such versions have done, which is not of the version before another one
-	failing bool              // the last write failed, and that was reported
 	unknown bool              // what earlier processes have saved is lost: versions that are there count as passed
 }
 
@@ -58,10 +53,9 @@ type file struct {
 
 // New returns no trials, which are saved in a directory; "": nowhere.
 func New(dir string, observer observe.Observer) *Trials {
-	return &Trials{
-		observer: observer, dir: dir, changed: workqueue.NewTrigger(),
-		all: map[string]*Trial{}, running: map[string]run{}, failed: map[string]Counts{},
-	}
+	t := &Trials{observer: observer, dir: dir, all: map[string]*Trial{}, running: map[string]run{}, failed: map[string]Counts{}}
+	t.Saver = workqueue.NewSaver(observer, 0, t.save)
+	return t
 }
 
 // Begin reads the trials, before they are used, and counts the start of this process in those that are open of what is to be
@@ -174,7 +168,7 @@ func (t *Trials) Activate(id, generation string, now Counts) {
 		}
 		if one.Ends.IsZero() {
 			one.Ends, one.Before = time.Now().Add(one.For), now.less(t.failed[id])
-			t.changed.Notify()
+			t.Notify()
 		}
 	})
 }
@@ -189,7 +183,7 @@ func (t *Trials) Change(id, generation string, to Terms) {
 			one.Ends = one.Ends.Add(to.For - one.For)
 		}
 		one.Terms = to
-		t.changed.Notify()
+		t.Notify()
 	})
 }
 
@@ -197,7 +191,7 @@ func (t *Trials) Change(id, generation string, to Terms) {
 func (t *Trials) NotLoaded(id, generation string) {
 	t.change(id, generation, func(one *Trial) {
 		one.Starts = 0
-		t.changed.Notify()
+		t.Notify()
 	})
 }
 
@@ -236,14 +230,14 @@ func (t *Trials) Pass(id, generation string) {
 	t.change(id, generation, func(one *Trial) {
 		one.Passed = true
 		delete(t.running, id)
-		t.changed.Notify()
+		t.Notify()
 	})
 }
 
 // Fail notes that the version has failed, and tells of it.
 func (t *Trials) Fail(ctx context.Context, id, generation, reason string) {
 	if t.change(id, generation, func(one *Trial) { one.Failure = &Failure{Reason: reason, At: time.Now()} }) {
-		t.changed.Notify()
+		t.Notify()
 		t.observer.Observe(ctx, &observe.ProbationFailed{Plugin: id, Reason: reason})
 	}
 }
@@ -292,43 +286,18 @@ func (t *Trials) Close(ctx context.Context) {
 	}
 }
 
-// Run saves changes until ctx is done, and tries again what failed.
-func (t *Trials) Run(ctx context.Context) {
-	var again <-chan time.Time
-	for {
-		select {
-		case <-t.changed:
-		case <-again:
-		case <-ctx.Done():
-			return
-		}
-		if again = nil; !t.Save(ctx) {
-			again = time.After(saveAgain)
-		}
-	}
-}
-
 // saveNow saves. If that fails, Run tries again.
 func (t *Trials) saveNow(ctx context.Context) {
 	if !t.Save(ctx) {
-		t.changed.Notify()
+		t.Notify()
 	}
 }
 
-// Saved reports whether the last write succeeded.
-func (t *Trials) Saved() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return !t.failing
-}
-
-// Save writes the file, and reports whether it could. A failure is an event; there is one until it could.
-func (t *Trials) Save(ctx context.Context) bool {
+// save writes the file.
+func (t *Trials) save() (failed observe.Event) {
 	if t.dir == "" {
-		return true
+		return nil
 	}
-	t.saving.Lock()
-	defer t.saving.Unlock()
 	t.mu.Lock()
 	text, err := json.MarshalIndent(file{formatVersion, t.all}, "", "  ")
 	t.mu.Unlock()
@@ -338,11 +307,8 @@ func (t *Trials) Save(ctx context.Context) bool {
 	if err == nil {
 		err = regular.Replace(filepath.Join(t.dir, fileName), append(text, '\n'), 0o600)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err != nil && !t.failing {
-		t.observer.Observe(ctx, &observe.ProbationNotSaved{Err: err})
+	if err != nil {
+		return &observe.ProbationNotSaved{Err: err}
 	}
-	t.failing = err != nil
-	return !t.failing
+	return nil
 }
