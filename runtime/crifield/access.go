@@ -122,7 +122,8 @@ func stringMap[M any](p part[M], at func(*M) *map[string]string) access {
 }
 
 // pairs is a map that CRI has as a list of elements, in the list's order.
-func pairs[M, E any](p part[M], at func(*M) *[]E, entry func(E) (key, text string), set func(list []E, c *plugin.Change) []E) access {
+// put gives an element a key and a text.
+func pairs[M, E any](p part[M], at func(*M) *[]*E, entry func(*E) (key, text string), put func(e *E, key, text string)) access {
 	entries := func(o Object) iter.Seq2[string, string] {
 		return func(yield func(string, string) bool) {
 			for _, e := range value(p, o, at) {
@@ -143,7 +144,24 @@ func pairs[M, E any](p part[M], at func(*M) *[]E, entry func(E) (key, text strin
 			return text, ok
 		},
 		size: func(o Object) int { return len(value(p, o, at)) },
-		set:  func(o Object, c *plugin.Change) { list := at(p.make(o)); *list = set(*list, c) },
+		set: func(o Object, c *plugin.Change) {
+			list := at(p.make(o))
+			var kept *E // the last of the name: its place stays, and earlier ones go, so that the new text is the one that counts
+			named := func(e *E) bool { key, _ := entry(e); return key == c.Key }
+			if c.Op != plugin.DeleteEntry {
+				for _, e := range *list {
+					if named(e) {
+						kept = e
+					}
+				}
+				if kept == nil {
+					kept = new(E)
+					*list = append(*list, kept)
+				}
+				put(kept, c.Key, c.Text)
+			}
+			*list = slices.DeleteFunc(*list, func(e *E) bool { return named(e) && e != kept })
+		},
 	}
 }
 

@@ -1,7 +1,6 @@
 package crifield
 
 import (
-	"slices"
 	"strconv"
 
 	"google.golang.org/protobuf/proto"
@@ -9,7 +8,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 var (
@@ -91,40 +89,13 @@ func setAttribute(m protoreflect.Message, name, text string) {
 
 func variable(v *runtimeapi.KeyValue) (name, text string) { return v.GetKey(), string(v.GetValue()) }
 
-// setVariable replaces the last variable of the name and removes earlier ones, so
-// that the order of the others stays and the new value is the one that counts.
-func setVariable(vars []*runtimeapi.KeyValue, c *plugin.Change) []*runtimeapi.KeyValue {
-	named := func(v *runtimeapi.KeyValue) bool { return v.GetKey() == c.Key }
-	if c.Op == plugin.DeleteEntry {
-		return slices.DeleteFunc(vars, named)
-	}
-	last := -1
-	for i, v := range vars {
-		if named(v) {
-			last = i
-		}
-	}
-	if last < 0 {
-		return append(vars, &runtimeapi.KeyValue{Key: c.Key, Value: []byte(c.Text)})
-	}
-	kept := vars[last]
-	kept.Value = []byte(c.Text)
-	return slices.DeleteFunc(vars, func(v *runtimeapi.KeyValue) bool { return named(v) && v != kept })
-}
+func setVariable(v *runtimeapi.KeyValue, name, text string) { v.Key, v.Value = name, []byte(text) }
 
 func hugepage(l *runtimeapi.HugepageLimit) (size, bytes string) {
 	return l.GetPageSize(), strconv.FormatUint(l.GetLimit(), 10)
 }
 
-func setHugepage(limits []*runtimeapi.HugepageLimit, c *plugin.Change) []*runtimeapi.HugepageLimit {
-	named := func(l *runtimeapi.HugepageLimit) bool { return l.GetPageSize() == c.Key }
-	if c.Op == plugin.DeleteEntry {
-		return slices.DeleteFunc(limits, named)
-	}
-	limit, _ := strconv.ParseUint(c.Text, 10, 64) // checked when the plugin made the change
-	if i := slices.IndexFunc(limits, named); i >= 0 {
-		limits[i].Limit = limit
-		return limits
-	}
-	return append(limits, &runtimeapi.HugepageLimit{PageSize: c.Key, Limit: limit})
+func setHugepage(l *runtimeapi.HugepageLimit, size, bytes string) {
+	l.PageSize = size
+	l.Limit, _ = strconv.ParseUint(bytes, 10, 64) // checked when the plugin made the change
 }
