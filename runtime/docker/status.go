@@ -10,47 +10,37 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// httpCode returns the status by which Docker answers an error of this code, as Docker's own
-// table has it.
-func httpCode(code codes.Code) int {
-	switch code {
-	case codes.OK:
-		return http.StatusOK
-	case codes.InvalidArgument, codes.FailedPrecondition, codes.OutOfRange:
-		return http.StatusBadRequest
-	case codes.NotFound:
-		return http.StatusNotFound
-	case codes.AlreadyExists:
-		return http.StatusConflict
-	case codes.PermissionDenied:
-		return http.StatusForbidden
-	case codes.Unauthenticated:
-		return http.StatusUnauthorized
-	case codes.Unimplemented:
-		return http.StatusNotImplemented
-	case codes.Unavailable:
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusInternalServerError
+// answerCodes are the statuses by which Docker answers errors, as Docker's own table has them. Any other error is an internal
+// one. Of the codes that have one status, the first is what an answer with it is known by.
+var answerCodes = []struct {
+	of     codes.Code
+	answer int
+}{
+	{codes.InvalidArgument, http.StatusBadRequest},
+	{codes.FailedPrecondition, http.StatusBadRequest},
+	{codes.OutOfRange, http.StatusBadRequest},
+	{codes.NotFound, http.StatusNotFound},
+	{codes.AlreadyExists, http.StatusConflict},
+	{codes.PermissionDenied, http.StatusForbidden},
+	{codes.Unauthenticated, http.StatusUnauthorized},
+	{codes.Unimplemented, http.StatusNotImplemented},
+	{codes.Unavailable, http.StatusServiceUnavailable},
 }
 
 // codeOf is the code by which metrics and the store know an answer of Docker.
 func codeOf(answer int) codes.Code {
+	for _, row := range answerCodes {
+		if row.answer == answer {
+			return row.of
+		}
+	}
 	switch {
 	case answer < http.StatusBadRequest:
 		return codes.OK
+	case answer < http.StatusInternalServerError:
+		return codes.InvalidArgument
 	case answer == http.StatusInternalServerError:
 		return codes.Unknown
-	}
-	for _, code := range []codes.Code{
-		codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented, codes.Unavailable,
-	} {
-		if httpCode(code) == answer {
-			return code
-		}
-	}
-	if answer < http.StatusInternalServerError {
-		return codes.InvalidArgument
 	}
 	return codes.Unavailable // a gateway's
 }

@@ -85,6 +85,11 @@ func (r *recorder) Flush() {}
 
 // refuseError answers with an error that is not Docker's.
 func refuseError(w http.ResponseWriter, err error) {
-	s := status.Convert(err)
-	refuse(w, httpCode(s.Code()), s.Message())
+	s, answer := status.Convert(err), http.StatusInternalServerError
+	for _, row := range answerCodes {
+		if row.of == s.Code() {
+			answer = row.answer
+		}
+	}
+	refuse(w, answer, s.Message())
 }
