@@ -154,6 +154,14 @@ func (n *node) unloaded() error {
 	return nil
 }
 
+// each finds several things in one place.
+func each(where string, what []string) (all []found) {
+	for _, one := range what {
+		all = append(all, found{where, one})
+	}
+	return all
+}
+
 // lines are those of an error that joins several.
 func lines(err error) []string {
 	if err == nil {

@@ -9,14 +9,11 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
 
-func findPluginFiles(_ context.Context, n *node) (all []found, err error) {
+func findPluginFiles(_ context.Context, n *node) ([]found, error) {
 	if err := n.unloaded(); err != nil {
 		return nil, err
 	}
-	for _, line := range lines(n.pluginErr) {
-		all = append(all, found{"plugin files", line})
-	}
-	return all, nil
+	return each("plugin files", lines(n.pluginErr)), nil
 }
 
 // findPluginReach looks through what loading tells of plugins.

@@ -12,11 +12,8 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
-func findSettings(_ context.Context, n *node) (all []found, err error) {
-	for _, line := range lines(n.SettingsErr) {
-		all = append(all, found{"settings", line})
-	}
-	return all, nil
+func findSettings(_ context.Context, n *node) ([]found, error) {
+	return each("settings", lines(n.SettingsErr)), nil
 }
 
 // running has a check that looks at what the running proxy tells.
@@ -54,12 +51,7 @@ func unanswered(endpoint string, err error) ([]found, error) {
 	return []found{{endpoint, err.Error()}}, nil
 }
 
-func findProxyReady(s *status.Status) (all []found) {
-	for _, reason := range s.NotReady {
-		all = append(all, found{"the running proxy", reason})
-	}
-	return all
-}
+func findProxyReady(s *status.Status) []found { return each("the running proxy", s.NotReady) }
 
 func findBypass(_ context.Context, n *node) ([]found, error) {
 	if n.config.BypassFile == "" {
