@@ -89,20 +89,13 @@ type CgroupFileRepaired struct {
 	Plugin      string
 	Object      // whose file it is
 	File, Value string
-	Found       string // what it held
-	Last        string // call or reload that showed it; empty for a scan
+	Found       string // what it held, or holds
+	Last        string // call or reload that showed it, or was before; empty for a scan, or if there was none
 }
 
 // CgroupFileFought says that something else has overwritten the value of a plugin again and
 // again, and that the file is left alone.
-type CgroupFileFought struct {
-	occurrence
-	Plugin      string
-	Object      // whose file it is
-	File, Value string
-	Found       string // what it holds
-	Last        string // call or reload before it; empty if there was none
-}
+type CgroupFileFought CgroupFileRepaired
 
 // PodLimitStays says that a plugin has given a container a higher limit than its pod has, which has no
 // effect: the pod has resources of its own, or containers to come, and its limit is not lifted.

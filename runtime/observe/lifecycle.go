@@ -120,12 +120,7 @@ type BypassOn struct {
 }
 
 // BypassLasts says that the bypass is still on. There is one event an hour.
-type BypassLasts struct {
-	occurrence
-	File   string
-	Reason string
-	Since  time.Time
-}
+type BypassLasts BypassOn
 
 // BypassOff says that plugins are loaded again, as at a start.
 type BypassOff struct {
