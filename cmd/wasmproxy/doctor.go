@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -28,7 +29,8 @@ errors.`
 
 func doctorCommand() *cobra.Command {
 	var format string
-	o := doctor.Options{Load: daemon.Check, Clock: doctor.KernelClock}
+	load := func(ctx context.Context, c *config.Config) ([]string, error) { return daemon.Check(ctx, c, false) }
+	o := doctor.Options{Load: load, Clock: doctor.KernelClock}
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look for what is wrong with the proxy and its node, and say what to do",

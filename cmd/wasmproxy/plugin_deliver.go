@@ -184,7 +184,7 @@ func tryPlugins(cmd *cobra.Command, limits *config.Config, dir, scratch string) 
 	c.MaxFuel, c.MaxHostCalls = limits.MaxFuel, limits.MaxHostCalls
 	c.PluginDir, c.CacheDir = dir, scratch // with a cache, a process of its own compiles
 	c.HookDir, c.CgroupRoot = "", ""
-	lines, err := daemon.Check(cmd.Context(), c)
+	lines, err := daemon.Check(cmd.Context(), c, false)
 	for _, line := range lines {
 		fmt.Fprintln(cmd.OutOrStdout(), printable(line))
 	}

@@ -30,7 +30,7 @@ Exit codes: 0 all plugins load, 1 one does not, 2 a setting is wrong, or serve c
 				return err
 			}
 			newObserver(cmd, c)
-			plugins, err := daemon.CheckAll(cmd.Context(), c)
+			plugins, err := daemon.Check(cmd.Context(), c, true)
 			for _, p := range plugins {
 				fmt.Fprintln(cmd.OutOrStdout(), p)
 			}

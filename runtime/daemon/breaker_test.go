@@ -93,7 +93,7 @@ func TestCacheDirOfOthers(t *testing.T) {
 	n.must(os.Mkdir(n.config.CacheDir, 0o700))
 	n.must(os.Chmod(n.config.CacheDir, 0o777))
 	for _, run := range []func(context.Context, *config.Config, observe.Observer) error{daemon.Run, func(ctx context.Context, c *config.Config, _ observe.Observer) error {
-		_, err := daemon.Check(ctx, c)
+		_, err := daemon.Check(ctx, c, false)
 		return err
 	}} {
 		if err := run(t.Context(), n.config, observe.Discard()); err == nil || !strings.Contains(err.Error(), n.config.CacheDir+" has mode") {

@@ -11,17 +11,9 @@ import (
 // each plugin that loads, in the order of the chain, and one for all that Run would
 // warn of then; after them a line for each plugin that its file switches off. The error
 // says everything that is wrong. It is a [NotStarted] if Run could not begin to serve.
-func Check(ctx context.Context, c *config.Config) (plugins []string, err error) {
-	return check(ctx, c, false)
-}
-
-// CheckAll is Check, and says which shadows of plugins would not be loaded. A directory with copies of plugins' files may lack
-// the modules of shadows, and is for Check.
-func CheckAll(ctx context.Context, c *config.Config) (plugins []string, err error) {
-	return check(ctx, c, true)
-}
-
-func check(ctx context.Context, c *config.Config, shadows bool) (plugins []string, err error) {
+// With shadows, it also says which shadows of plugins would not be loaded: a directory with copies of plugins' files may lack
+// their modules.
+func Check(ctx context.Context, c *config.Config, shadows bool) (plugins []string, err error) {
 	present := *c
 	present.DataDir, present.StateDir = "", "" // the files are checked as they are
 	d, err := open(ctx, &present, observe.Discard(), optionsOf(c, observe.Discard()))

@@ -66,7 +66,7 @@ func wantNotes(t *testing.T, n *node, want ...string) {
 func TestNotesOfACheck(t *testing.T) {
 	n := newNode(t)
 	n.putRaw("10-greedy.wasm", manifested(t, "noop", greedy))
-	lines, err := daemon.Check(t.Context(), n.config)
+	lines, err := daemon.Check(t.Context(), n.config, false)
 	n.must(err)
 	want := []string{
 		"10-greedy: greedy 1.0.0, Ignore, hooks PreRunPodSandbox, PreRemoveImage, PostRemoveImage",
@@ -92,7 +92,7 @@ func TestShadowOfACheck(t *testing.T) {
 		`{"wasm-module": ".modules/empty.wasm"}`:             "it does not export wp_hook",
 	} {
 		n.put("10-twin.json", `{"shadow": `+shadow+`}`)
-		lines, err := daemon.CheckAll(t.Context(), n.config)
+		lines, err := daemon.Check(t.Context(), n.config, true)
 		n.must(err)
 		const warning = "10-twin: warning: shadow of a plugin not loaded: "
 		got := strings.Join(lines[1:], "\n")
@@ -113,14 +113,14 @@ func TestHooksThatDockerDoesNotHave(t *testing.T) {
 		config.ModeDocker: "10-guard: warning: plugin has hooks in which mode docker never calls it: hooks [PreExec PrePullImage]",
 	} {
 		n.config.Mode = mode
-		lines, err := daemon.Check(t.Context(), n.config)
+		lines, err := daemon.Check(t.Context(), n.config, false)
 		n.must(err)
 		if got := strings.Join(lines[1:], "\n"); got != want {
 			t.Errorf("in mode %s it warns %q, want %q", mode, got, want)
 		}
 	}
 	n.put("10-guard.json", `{"runtime-hooks": ["PreCreateContainer"]}`)
-	if lines, err := daemon.Check(t.Context(), n.config); err != nil || len(lines) != 1 {
+	if lines, err := daemon.Check(t.Context(), n.config, false); err != nil || len(lines) != 1 {
 		t.Errorf("without the hooks it says %q, %v", lines, err)
 	}
 }
@@ -129,7 +129,7 @@ func TestHooksThatDockerDoesNotHave(t *testing.T) {
 func TestCheckMakesNoState(t *testing.T) {
 	n := newNode(t)
 	n.config.StateDir, n.config.DataDir = n.dir+"/none/state", n.dir+"/none/data"
-	_, err := daemon.Check(t.Context(), n.config)
+	_, err := daemon.Check(t.Context(), n.config, false)
 	n.must(err)
 	if all, err := os.ReadDir(n.dir + "/none"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a check has made %v, %v", all, err)
@@ -145,7 +145,7 @@ func TestCheckOfOneDirectory(t *testing.T) {
 	for _, dirs := range [][2]string{{n.config.PluginDir, link}, {n.dir + "/none", n.dir + "/none/"}} {
 		c := *n.config
 		c.PluginDir, c.HookDir = dirs[0], dirs[1]
-		if _, err := daemon.Check(t.Context(), &c); err == nil || !strings.Contains(err.Error(), "are one directory") {
+		if _, err := daemon.Check(t.Context(), &c, false); err == nil || !strings.Contains(err.Error(), "are one directory") {
 			t.Errorf("checking %q: %v", dirs, err)
 		}
 		if err := daemon.Run(t.Context(), &c, observe.Discard()); err == nil || !strings.Contains(err.Error(), "are one directory") {

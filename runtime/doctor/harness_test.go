@@ -65,7 +65,7 @@ func newNode(t *testing.T) *node {
 		Root: root, Settings: settings, SettingsFile: root + host.SettingsFile, Clock: func() (bool, error) { return true, nil },
 		Load: func(ctx context.Context, c *config.Config) ([]string, error) {
 			c.CacheDir = "" // the program of tests does not compile
-			return daemon.Check(ctx, c)
+			return daemon.Check(ctx, c, false)
 		},
 	}}
 	n.units = map[string]map[string]string{

@@ -8,7 +8,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
 
-// Check loads every plugin, and calls none, as daemon.Check says, and with shadows as daemon.CheckAll does.
+// Check loads every plugin, and calls none, as daemon.Check says.
 func (s *Slots) Check(ctx context.Context, shadows bool) (plugins []string, err error) {
 	descriptions, problems := registry.Read(dirsOf(s.config))
 	var errs []error
