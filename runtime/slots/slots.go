@@ -80,10 +80,6 @@ const (
 	lanes
 )
 
-// atOnce is how many loads a lane has at a time: one for each processor, and two at least, so that
-// a module which takes long to compile does not hold up another.
-func atOnce() int { return max(2, runtime.GOMAXPROCS(0)) }
-
 // run serves events until ctx is done. Several that wait are one change.
 func (s *Slots) run(ctx context.Context) {
 	defer close(s.ended)
@@ -218,7 +214,8 @@ func (s *Slots) room(v *version) bool {
 			}
 		}
 	}
-	return s.busy[v.lane] < atOnce()
+	// One for each processor, and two at least, so that a module which takes long to compile does not hold up another.
+	return s.busy[v.lane] < max(2, runtime.GOMAXPROCS(0))
 }
 
 // compiles reports whether the version's module is being compiled.
