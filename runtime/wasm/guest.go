@@ -49,14 +49,18 @@ func (g *guest) enter(ctx context.Context, c *call, f api.Function, argument uin
 	g.stack[0] = argument
 	g.memory.denied = nil
 	g.broken, g.trapped = true, true
-	if err = f.CallWithStack(g.during(ctx, c), g.stack[:]); err == nil {
-		err = c.meter.settle()
+	err = f.CallWithStack(g.during(ctx, c), g.stack[:])
+	m := &c.meter
+	if err == nil && m.owed != 0 { // of which it may have paid nothing yet
+		if used := m.used(); used > m.fuel {
+			err = &stop{m.spent(&fuel.Error{Limit: m.fuel, Used: used})}
+		}
 	}
-	if m := &c.meter; !m.seen.IsZero() && m.seen.Sub(m.start) > slowCall { // as far as anybody looked at the clock
+	if !m.seen.IsZero() && m.seen.Sub(m.start) > slowCall { // as far as anybody looked at the clock
 		seen := m.seen // a copy: the meter serves the next call
 		g.of.lastSlow.Store(&seen)
 	}
-	g.broken = err != nil && (c.meter.overflowed() || strings.Contains(err.Error(), "wasm error: stack overflow"))
+	g.broken = err != nil && (m.overflowed() || strings.Contains(err.Error(), "wasm error: stack overflow"))
 	if g.trapped = err != nil; !g.trapped {
 		return g.stack[0], nil
 	}

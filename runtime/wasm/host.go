@@ -88,10 +88,6 @@ var implementations = map[string]func(context.Context, *frame) int64{
 	"withdraw":    withText(2, withdraw), "conflict": conflict,
 }
 
-// unsupported stands in for a host function that the host does not have and the
-// guest can do without.
-func unsupported(context.Context, *frame) int64 { return int64(abi.Unsupported) }
-
 // instantiateHost adds to a runtime the host functions that a module imports, and the one that
 // its metering calls.
 // All of them would take longer than to compile a small module.
@@ -103,7 +99,7 @@ func instantiateHost(ctx context.Context, r wazero.Runtime, m *preflight.Outline
 		}
 		f, ok := hostFunctions[i.Module][i.Name]
 		if !ok { // check has found it to be optional
-			f = hostFunction{signature: i.Signature, run: unsupported}
+			f = hostFunction{signature: i.Signature, run: func(context.Context, *frame) int64 { return int64(abi.Unsupported) }}
 		}
 		builders[i.Module].NewFunctionBuilder().
 			WithGoModuleFunction(f.bind(i.Name), []api.ValueType(f.Params), []api.ValueType(f.Results)).

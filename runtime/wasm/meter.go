@@ -161,18 +161,6 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// settle returns an error if a call that has ended used more fuel than it may: of what
-// it owes, it may have paid nothing yet.
-func (m *meter) settle() error {
-	if m.owed == 0 {
-		return nil
-	}
-	if used := m.used(); used > m.fuel {
-		return &stop{m.spent(&fuel.Error{Limit: m.fuel, Used: used})}
-	}
-	return nil
-}
-
 // spent adds to the error of a call that used all its fuel what to do about it.
 func (m *meter) spent(err error) error {
 	remedy := m.remedy("fuel", m.tick, m.fuel)
