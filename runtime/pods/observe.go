@@ -1,6 +1,8 @@
 package pods
 
 import (
+	"maps"
+
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -112,7 +114,14 @@ func (r *records) observeContainer(m *cri.Method, requested, sent, resp proto.Me
 		// and tells the memory that the container requests.
 		carried := m.Carries(sent)
 		r.containers.edit(id, func(c Container) Container {
-			c.Config = withAnnotations(withResources(c.Config, *carried.Resources), *carried.Annotations)
+			c.Config = withResources(c.Config, *carried.Resources)
+			if over := *carried.Annotations; len(over) > 0 {
+				c.Config = proto.CloneOf(c.Config)
+				if c.Config.Annotations == nil {
+					c.Config.Annotations = map[string]string{}
+				}
+				maps.Copy(c.Config.Annotations, over)
+			}
 			return c
 		})
 	}

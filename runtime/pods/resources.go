@@ -1,7 +1,6 @@
 package pods
 
 import (
-	"maps"
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -75,19 +74,6 @@ func withResources(config *runtimeapi.ContainerConfig, over *runtimeapi.LinuxCon
 		config.Linux = &runtimeapi.LinuxContainerConfig{}
 	}
 	config.Linux.Resources = res
-	return config
-}
-
-// withAnnotations returns config with these annotations added or replaced.
-func withAnnotations(config *runtimeapi.ContainerConfig, over map[string]string) *runtimeapi.ContainerConfig {
-	if len(over) == 0 {
-		return config
-	}
-	config = proto.CloneOf(config)
-	if config.Annotations == nil {
-		config.Annotations = map[string]string{}
-	}
-	maps.Copy(config.Annotations, over)
 	return config
 }
 
