@@ -13,18 +13,15 @@ import (
 var (
 	mounts     = records(abi.ContainerMounts, (*runtimeapi.Mount).GetContainerPath, withoutImage)
 	devices    = records(abi.ContainerDevices, (*runtimeapi.Device).GetContainerPath, func(*runtimeapi.Device) {})
-	cdiDevices = element[*runtimeapi.CDIDevice]{(*runtimeapi.CDIDevice).GetName, (*runtimeapi.CDIDevice).GetName, takeCDIDevice}
-	groups     = element[int64]{decimal, decimal, takeGroup}
+	cdiDevices = element[*runtimeapi.CDIDevice]{(*runtimeapi.CDIDevice).GetName, (*runtimeapi.CDIDevice).GetName,
+		func(_ *runtimeapi.CDIDevice, name string) *runtimeapi.CDIDevice {
+			return &runtimeapi.CDIDevice{Name: name}
+		}}
+	groups = element[int64]{decimal, decimal, func(_ int64, text string) int64 {
+		group, _ := strconv.ParseInt(text, 10, 64) // checked when the plugin made the change
+		return group
+	}}
 )
-
-func takeCDIDevice(_ *runtimeapi.CDIDevice, name string) *runtimeapi.CDIDevice {
-	return &runtimeapi.CDIDevice{Name: name}
-}
-
-func takeGroup(_ int64, text string) int64 {
-	group, _ := strconv.ParseInt(text, 10, 64) // checked when the plugin made the change
-	return group
-}
 
 // records are elements with the keys of abi.Records, which are CRI's own names. What a record
 // cannot say, such as a mount's mappings of ids, stays as it is in an element that a plugin
