@@ -61,7 +61,7 @@ var mayImport = map[string]string{
 	"runtime/intercept":        "abi runtime/dialect runtime/cgroup/rules runtime/cri runtime/crifield runtime/enforce runtime/observe runtime/plugin runtime/pods",
 	"runtime/lastgood":         "abi runtime/observe runtime/registry runtime/regular runtime/workqueue",
 	"runtime/probation":        "runtime/observe runtime/registry runtime/regular runtime/workqueue",
-	"runtime/settings":         "runtime/config runtime/lastgood",
+	"runtime/settings":         "runtime/config runtime/lastgood runtime/status",
 	"runtime/backend":          "runtime/cgroup runtime/crifield runtime/enforce runtime/observe runtime/pods runtime/status runtime/workqueue",
 	"runtime/reconcile":        "runtime/backend runtime/cgroup runtime/cgroup/systemd runtime/config runtime/enforce runtime/intercept runtime/observe runtime/pods runtime/registry runtime/workqueue",
 	"runtime/durable":          "runtime/observe runtime/plugin runtime/regular runtime/workqueue",

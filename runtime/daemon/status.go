@@ -39,9 +39,8 @@ func (d *daemon) snapshot(ctx context.Context) (*status.Status, error) {
 	settings := d.settings.State()
 	s := &status.Status{
 		Version: d.version, PID: os.Getpid(), Now: time.Now(), Started: d.started,
-		Bypass:   d.slots.Bypass.Status(),
-		Settings: status.Settings{File: settings.File, LastGood: settings.LastGood, Since: settings.Since, Changed: settings.Changed},
-		Listen:   d.config.Listen, Connections: d.peers.Connections(), Peers: d.peers.All(), Plugins: all,
+		Bypass: d.slots.Bypass.Status(), Settings: settings.Settings,
+		Listen: d.config.Listen, Connections: d.peers.Connections(), Peers: d.peers.All(), Plugins: all,
 		Created: d.metrics.Succeeded(runtimeapi.RuntimeService_CreateContainer_FullMethodName), Queued: d.reconciler.Queue.Len(),
 		Backend: status.Backend{
 			Endpoint: d.config.Backend, Connected: d.reconciler.Backend.Connected(), Name: node.RuntimeName, Version: node.RuntimeVersion,

@@ -20,6 +20,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/lastgood"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
 // Source is where settings are from. It is safe for concurrent use.
@@ -167,11 +168,8 @@ func (s *Source) Keep() error {
 
 // State says what is active, and what of the settings file is not.
 type State struct {
-	File     string    // "": there is none
-	LastGood bool      // the last good settings are active
-	Since    time.Time // when the active ones were read, or first served with
-	Err      error     // why the file, as it is now, cannot be used; nil: it can
-	Changed  bool      // the file can be used, and has other settings than the active ones
+	status.Settings       // without Error
+	Err             error // why the file, as it is now, cannot be used; nil: it can
 }
 
 // State reads the settings file. A nil Source has none.
@@ -182,7 +180,7 @@ func (s *Source) State() (state State) {
 	file := s.read()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	state = State{File: s.file.Path, LastGood: s.lastGood, Since: s.since}
+	state.File, state.LastGood, state.Since = s.file.Path, s.lastGood, s.since
 	switch {
 	case file.Path == "", file.Err == nil && bytes.Equal(file.Text, s.text):
 		return state
