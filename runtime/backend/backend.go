@@ -131,7 +131,10 @@ func (b *Backend) Watch(ctx context.Context, behind func(context.Context)) {
 		case connectivity.Ready:
 			refill = b.keepFilled(ctx, &l, refill, behind, left)
 		case connectivity.TransientFailure:
-			l.failed(ctx)
+			if !l.downReported {
+				l.downReported = true
+				b.observer.Observe(ctx, &observe.BackendLost{Backend: l.target})
+			}
 		case connectivity.Idle:
 			b.conn.Connect()
 		}

@@ -66,14 +66,6 @@ func (l *link) lost(ctx context.Context) {
 	}
 }
 
-// failed notes that a connection cannot be made.
-func (l *link) failed(ctx context.Context) {
-	if !l.downReported {
-		l.downReported = true
-		l.observer.Observe(ctx, &observe.BackendLost{Backend: l.target})
-	}
-}
-
 // repeats counts how often something happened. The first makes an event at once, and later ones make one event in each
 // repeatTime. The zero value is ready. It is for one goroutine.
 type repeats struct {
