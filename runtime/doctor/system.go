@@ -123,9 +123,11 @@ func findProgram(ctx context.Context, n *node) ([]found, error) {
 	if err != nil {
 		return nil, err
 	}
-	program := startedProgram(p["ExecStart"])
+	_, program, _ := strings.Cut(p["ExecStart"], "path=") // as systemd shows it: { path=/usr/bin/wasmproxy ; argv[]=… }
+	program, _, _ = strings.Cut(program, " ; ")
 	file := n.under(program)
-	if program == "" { // a shell or the like starts the program: it is taken for the file in whose place it was
+	if !strings.Contains(filepath.Base(program), "wasmproxy") {
+		// A shell or the like starts the program: it is taken for the file in whose place it was.
 		if file, err = os.Readlink(exe); err != nil {
 			return nil, err
 		}
@@ -146,17 +148,6 @@ func findProgram(ctx context.Context, n *node) ([]found, error) {
 		}
 	}
 	return []found{{program, fmt.Sprintf("process %d, version %s, runs another program than this file", n.status.PID, n.status.Version)}}, nil
-}
-
-// startedProgram is the path of the proxy's program in ExecStart as systemd shows it: { path=/usr/bin/wasmproxy ; argv[]=… }.
-// It is empty if the path is that of another program, which starts the proxy's.
-func startedProgram(execStart string) string {
-	_, path, _ := strings.Cut(execStart, "path=")
-	path, _, _ = strings.Cut(path, " ; ")
-	if !strings.Contains(filepath.Base(path), "wasmproxy") {
-		return ""
-	}
-	return path
 }
 
 // sameContent reports whether two files have the same bytes.
