@@ -123,38 +123,32 @@ func (p *installation) start(ctx context.Context) error {
 			return errStart(err)
 		}
 	}
-	name, err := runtimeBehind(ctx, p.socket)
-	if err != nil {
+	failed := func(err error) error {
 		return errStart(fmt.Errorf("waiting for the proxy to serve on %s: %w", p.socket, err))
 	}
-	p.host.say("the proxy serves %s", name)
-	return nil
-}
-
-func errStart(err error) error {
-	return fmt.Errorf("%w; kubelet's files were not changed: see journalctl -u wasmproxy, then run the command again. After a change of listen, first run systemctl restart %s %s: kubelet has no runtime from then until wasmproxy host install --restart-kubelet", err, systemd.SocketName, systemd.ServiceName)
-}
-
-// runtimeBehind asks the proxy for the name and version of the container runtime.
-func runtimeBehind(ctx context.Context, socket string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, proxyTime)
 	defer cancel()
-	conn, err := proxy.Dial(socket)
+	conn, err := proxy.Dial(p.socket)
 	if err != nil {
-		return "", err
+		return failed(err)
 	}
 	defer conn.Close()
 	for {
 		v, err := runtimeapi.NewRuntimeServiceClient(conn).Version(ctx, &runtimeapi.VersionRequest{}, grpc.WaitForReady(true))
 		if err == nil {
-			return v.GetRuntimeName() + " " + v.GetRuntimeVersion(), nil
+			p.host.say("the proxy serves %s %s", v.GetRuntimeName(), v.GetRuntimeVersion())
+			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return "", err
+			return failed(err)
 		case <-time.After(time.Second):
 		}
 	}
+}
+
+func errStart(err error) error {
+	return fmt.Errorf("%w; kubelet's files were not changed: see journalctl -u wasmproxy, then run the command again. After a change of listen, first run systemctl restart %s %s: kubelet has no runtime from then until wasmproxy host install --restart-kubelet", err, systemd.SocketName, systemd.ServiceName)
 }
 
 // SystemdUnit asks systemd for properties of a unit.
