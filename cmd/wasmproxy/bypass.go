@@ -148,7 +148,13 @@ func awaitBypass(ctx context.Context, proxy admin.Client, on bool) (undone bool,
 		case failed != nil && seen && ctx.Err() == nil: // the proxy has gone, and the file stays
 			return false, nil
 		case failed == nil:
-			err = unseenBypass(now.On)
+			says := "not bypassed"
+			if now.On {
+				says = "bypassed"
+			}
+			const unseen = "the proxy answers, and still says that plugins are %s: run the command where the proxy's files are, such as with " +
+				"chroot /host, or look in its log for \"cannot look for the bypass file\""
+			err = fmt.Errorf(unseen, says)
 		case err == nil || limit.Err() == nil:
 			err = fmt.Errorf("the proxy does not say that it sees the change: %w", failed)
 		}
@@ -163,17 +169,6 @@ func awaitBypass(ctx context.Context, proxy admin.Client, on bool) (undone bool,
 			return false, err
 		}
 	}
-}
-
-// unseenBypass is the error that the proxy does not see the change of the file.
-func unseenBypass(on bool) error {
-	says := "not bypassed"
-	if on {
-		says = "bypassed"
-	}
-	const unseen = "the proxy answers, and still says that plugins are %s: run the command where the proxy's files are, such as with " +
-		"chroot /host, or look in its log for \"cannot look for the bypass file\""
-	return fmt.Errorf(unseen, says)
 }
 
 // printBypass shows what the bypass is. silent is why the proxy does not tell; nil if it does.
