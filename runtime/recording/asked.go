@@ -142,12 +142,9 @@ func (a *Asked) redact(v any, r *plugin.Redactor) any {
 func (a Asked) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	put := func(before string, v any) error {
-		var text bytes.Buffer
-		e := json.NewEncoder(&text)
-		e.SetEscapeHTML(false)
-		err := e.Encode(v)
+		text, err := encode(v)
 		b.WriteString(before)
-		b.Write(bytes.TrimSuffix(text.Bytes(), []byte("\n")))
+		b.Write(bytes.TrimSuffix(text, []byte("\n")))
 		return err
 	}
 	err := put(`{"`+a.Question.Function.Name+`":`, append([]any{}, a.args...))
