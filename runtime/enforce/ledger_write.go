@@ -205,9 +205,8 @@ type Done struct {
 	Read string // what the kernel shows now; empty if that could not be read
 	Err  error  // why the value was not written
 
-	Ended bool // the container has ended, so that there is nothing to write
-
-	Again bool // it has failed for the same reason before; set by End
+	Skipped bool // there is nothing to write: the container has ended, or another Begin has it due again
+	Again   bool // it has failed for the same reason before; set by End
 }
 
 // End notes the outcome of writes. One that has failed is due again with the next scan.
@@ -221,8 +220,8 @@ func (r Record) End(done []Done) {
 			}
 			v.Writing = ""
 			switch {
-			case d.Ended:
-				save = true
+			case d.Skipped:
+				save = save || d.Err != nil
 			case d.Err != nil:
 				d.Again = v.refusedAt(d.Found) && v.Failed.Reason == d.Err.Error()
 				v.Failed, save = &Failure{d.Err.Error(), d.Found, true}, true

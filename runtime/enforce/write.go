@@ -127,6 +127,9 @@ func (w work) writeDue(ctx context.Context, g *groupFiles, files []string, why W
 		again = false
 		for _, due := range lessBurst(w.record.Begin(g.held, why, g)) {
 			if again && due.File == rules.CPUBurst && due.Kind != Fight { // the next Begin fits it to the new quota
+				if due.Kind == First { // which is no repair then
+					written = append(written, Done{Write: due, Skipped: true})
+				}
 				continue
 			}
 			d := g.write(ctx, due)
@@ -153,7 +156,7 @@ func (w work) markEnded(ctx context.Context, g *groupFiles, done []Done, why Why
 	}
 	if gone := g.none != nil || w.Cgroups.Gone(g.Path()); gone && w.exited(ctx, why) {
 		for k := range done {
-			done[k].Ended = done[k].Err != nil
+			done[k].Skipped = done[k].Err != nil
 		}
 	}
 }
@@ -213,7 +216,7 @@ func (g groupFiles) write(ctx context.Context, w Write) Done {
 // same reason makes none.
 func (w work) fileWritten(ctx context.Context, obj observe.Object, d *Done) {
 	switch {
-	case d.Again, d.Ended:
+	case d.Again, d.Skipped:
 	case d.Err != nil:
 		w.Observer.Observe(ctx, &observe.CgroupFileFailed{
 			Plugin: d.Plugin, Hook: d.Hook, Object: obj, File: d.File, Value: d.Value, Err: d.Err,
