@@ -25,35 +25,34 @@ var errPanicked = errors.New("the plugin panicked")
 // this is in. Its methods are safe for concurrent use.
 type Synchronized struct {
 	mu         sync.Mutex
-	pods       map[string]*podSyncState   // by id
-	containers map[string]*knownContainer // by id
-	creating   map[string]int             // pods and containers that are being created now, by enforce.SandboxName and nameIn
-	next       string                     // see Expect
+	calls      map[string]*syncCall // under way, by the pod's id
+	pods       map[string]*known    // by id
+	containers map[string]*known    // by id, which may be that of the pod, too
+	creating   map[string]int       // pods and containers that are being created now, by enforce.SandboxName and nameIn
+	next       string               // see Expect
 }
 
-// knownContainer is a container that the plugin was told of, or could see being created.
-type knownContainer struct {
+// known is a pod or container that the plugin was told of, or could see being created.
+type known struct {
 	described bool      // and not known to the proxy by the runtime's list alone
 	gone      time.Time // when a sweep did not find it in the store; zero: it is there, or no sweep has looked
 }
 
-// podSyncState is that of one pod. Callers that have waited for done read err and left.
-type podSyncState struct {
-	done chan struct{} // closed when the plugin was called for the pod
+// syncCall calls the plugin for one pod. Callers that have waited for done read err and left.
+type syncCall struct {
+	done chan struct{} // closed at its end
 	err  error
 	left bool // its caller's time ended before the plugin had answered
 
-	// Guarded by Synchronized.mu:
-	synced     bool      // done is closed, and the plugin has not failed
-	described  bool      // the runtime had described the pod by then
-	containers []string  // IDs of those that it had described by then
-	listed     string    // ID of the event's container, if it had not; "": there is none
-	gone       time.Time // as in knownContainer
+	pod        *known            // the pod and those containers, known if the plugin does not fail
+	containers map[string]*known // by id
 }
 
 // NewSynchronized returns the state of a generation that knows no pod.
 func NewSynchronized() *Synchronized {
-	return &Synchronized{pods: map[string]*podSyncState{}, containers: map[string]*knownContainer{}, creating: map[string]int{}}
+	return &Synchronized{
+		calls: map[string]*syncCall{}, pods: map[string]*known{}, containers: map[string]*known{}, creating: map[string]int{},
+	}
 }
 
 // Expect names the generation that is to take the place of this one, and may be told of pods already: its wishes are not those of an
@@ -107,93 +106,82 @@ func (s *Synchronized) Sweep(ctx context.Context, o Options, m plugin.Member, en
 // container was there, they begin anew.
 func (s *Synchronized) sync(ctx context.Context, store *pods.Store, id, container string, call func() error) error {
 	for {
-		p, first := s.begin(store, id, container)
+		c, first := s.begin(store, id, container)
+		if c == nil {
+			return nil
+		}
 		if first {
-			defer func() { s.finish(id, p) }()
-			p.err = call()
-			p.left = p.err != nil && ctx.Err() != nil
-			return p.err
+			defer func() { s.finish(id, c) }()
+			c.err = call()
+			c.left = c.err != nil && ctx.Err() != nil
+			return c.err
 		}
 		select {
-		case <-p.done: // that counts, whatever ctx says
+		case <-c.done: // that counts, whatever ctx says
 		default:
 			select {
-			case <-p.done:
+			case <-c.done:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
 		}
-		if p.err == nil && container != "" && !s.isSynced(store, id, container) {
+		if c.err == nil && container != "" && !s.isSynced(store, id, container) {
 			continue
 		}
-		if left := p.left || errors.Is(p.err, context.Canceled); !left || ctx.Err() != nil {
-			return p.err
+		if left := c.left || errors.Is(c.err, context.Canceled); !left || ctx.Err() != nil {
+			return c.err
 		}
 	}
 }
 
-// begin returns the state of the pod, and whether the caller is the one to call the plugin.
-func (s *Synchronized) begin(store *pods.Store, id, container string) (p *podSyncState, first bool) {
+// begin returns the call that is to be waited for, and whether the caller is the one to make it; nil if there is nothing to tell.
+func (s *Synchronized) begin(store *pods.Store, id, container string) (c *syncCall, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if c = s.calls[id]; c != nil {
+		return c, false
+	}
 	containers := s.toTell(store, id)
-	if p = s.pods[id]; p != nil && !(p.synced && s.outdated(p, store, id, append(containers, container))) {
-		return p, false
+	if !s.outdated(store, id, append(containers, container)) {
+		return nil, false
 	}
-	p = &podSyncState{done: make(chan struct{}), described: store.Described(id), containers: containers, err: errPanicked}
-	if !slices.Contains(containers, container) {
-		p.listed = container
+	c = &syncCall{done: make(chan struct{}), err: errPanicked, pod: &known{described: store.Described(id)}, containers: map[string]*known{}}
+	if container != "" {
+		c.containers[container] = new(known)
 	}
-	s.pods[id] = p
-	return p, true
+	for _, id := range containers {
+		c.containers[id] = &known{described: true}
+	}
+	s.calls[id] = c
+	delete(s.pods, id)
+	return c, true
 }
 
-func (s *Synchronized) finish(id string, p *podSyncState) {
+func (s *Synchronized) finish(id string, c *syncCall) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.synced = p.err == nil; !p.synced {
-		delete(s.pods, id)
-	} else {
-		if p.listed != "" {
-			s.containers[p.listed] = &knownContainer{}
-		}
-		for _, container := range p.containers {
-			s.containers[container] = &knownContainer{described: true}
-		}
+	delete(s.calls, id)
+	if c.err == nil {
+		s.pods[id] = c.pod
+		maps.Copy(s.containers, c.containers)
 	}
-	p.containers = nil
-	close(p.done)
+	close(c.done)
 }
 
 // isSynced reports whether the plugin knows the pod by now, as the store does, and a container of it; "" is no container.
 func (s *Synchronized) isSynced(store *pods.Store, id, container string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.pods[id]
-	return p != nil && p.synced && !s.outdated(p, store, id, []string{container})
+	return !s.outdated(store, id, []string{container})
 }
 
-// outdated reports whether the plugin was not told of one of these containers, or the runtime has described it or the pod
-// since: the plugin could not read what lists leave out. Synchronized.mu guards it.
-func (s *Synchronized) outdated(p *podSyncState, store *pods.Store, id string, containers []string) bool {
-	unknown := func(container string) bool {
-		c, known := s.containers[container]
-		if container == "" || known && c.described {
-			return false
-		}
-		return !known || store.Described(container)
-	}
-	return !p.described && store.Described(id) || slices.ContainsFunc(containers, unknown)
-}
-
-// describedIn returns the IDs of the containers of a pod that the runtime has described.
-func describedIn(store *pods.Store, id string) (ids []string) {
-	for _, c := range store.Containers(id) {
-		if !c.ByListAlone() {
-			ids = append(ids, c.ID)
-		}
-	}
-	return ids
+// outdated reports whether the plugin does not know the pod or one of these containers, or the runtime has described it since: the
+// plugin could not read what lists leave out. Synchronized.mu guards it.
+func (s *Synchronized) outdated(store *pods.Store, id string, containers []string) bool {
+	lacks := func(k *known, id string) bool { return k == nil || !k.described && store.Described(id) }
+	return lacks(s.pods[id], id) || slices.ContainsFunc(containers, func(container string) bool {
+		return container != "" && lacks(s.containers[container], container)
+	})
 }
 
 // lacks reports whether the plugin does not know a pod, or not with its containers, but for what it sees being created. again has it
@@ -201,15 +189,10 @@ func describedIn(store *pods.Store, id string) (ids []string) {
 func (s *Synchronized) lacks(store *pods.Store, p pods.Pod, again bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known := s.pods[p.ID]
-	if again && known != nil && known.synced {
+	if again {
 		delete(s.pods, p.ID)
-		known = nil
 	}
-	if s.creating[enforce.SandboxName(p.Config)] > 0 {
-		return false
-	}
-	return known == nil || !known.synced || s.outdated(known, store, p.ID, s.toTell(store, p.ID))
+	return s.creating[enforce.SandboxName(p.Config)] == 0 && s.outdated(store, p.ID, s.toTell(store, p.ID))
 }
 
 // toTell returns the IDs of the containers of a pod that the runtime has described, but for those that the plugin sees being created.
@@ -223,42 +206,14 @@ func (s *Synchronized) toTell(store *pods.Store, id string) (ids []string) {
 	return ids
 }
 
-// markPod says that the plugin could see the pod being created.
-func (s *Synchronized) markPod(id string) {
-	p := &podSyncState{done: make(chan struct{}), synced: true, described: true}
-	close(p.done)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.pods[id] == nil {
-		s.pods[id] = p
-	}
-}
-
-// markContainer is markPod for a container.
-func (s *Synchronized) markContainer(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.containers[id] = &knownContainer{described: true}
-}
-
-// trackCreation says that a pod or container is being created, with 1, and not any more, with -1: the store
-// may hear of it from the runtime before the caller does.
-func (s *Synchronized) trackCreation(name string, n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.creating[name] += n; s.creating[name] == 0 {
-		delete(s.creating, name)
-	}
-}
-
 // forget drops the pods and containers that have gone.
 func (s *Synchronized) forget(store *pods.Store) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	old := func(known bool, gone *time.Time) bool {
+	old := func(there bool, gone *time.Time) bool {
 		switch {
-		case known:
+		case there:
 			*gone = time.Time{}
 		case gone.IsZero():
 			*gone = now
@@ -267,12 +222,12 @@ func (s *Synchronized) forget(store *pods.Store) {
 		}
 		return false
 	}
-	maps.DeleteFunc(s.pods, func(id string, p *podSyncState) bool {
-		_, known := store.Pod(id)
-		return old(known, &p.gone)
+	maps.DeleteFunc(s.pods, func(id string, k *known) bool {
+		_, there := store.Pod(id)
+		return old(there, &k.gone)
 	})
-	maps.DeleteFunc(s.containers, func(id string, c *knownContainer) bool {
-		_, known := store.Container(id)
-		return old(known, &c.gone)
+	maps.DeleteFunc(s.containers, func(id string, k *known) bool {
+		_, there := store.Container(id)
+		return old(there, &k.gone)
 	})
 }

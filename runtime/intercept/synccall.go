@@ -14,6 +14,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
 // syncCaller calls hook Synchronize of one generation of a plugin.
@@ -39,8 +40,8 @@ func (s *syncCaller) call(ctx context.Context, pod *crifield.Pod) error {
 	if known, ok := s.Store.Pod(pod.ID); ok {
 		pod = crifield.PodOf(known)
 	}
+	told := s.Store.Containers(pod.ID)
 	complete := len(s.Store.IDsByListAlone(pod.ID)) == 0
-	described := describedIn(s.Store, pod.ID)
 	kept := &errorKeeper{Plugin: s.member.Plugin}
 	m := s.member
 	m.Plugin = kept
@@ -56,7 +57,7 @@ func (s *syncCaller) call(ctx context.Context, pod *crifield.Pod) error {
 	}
 	containers := !kept.called || mayAskForContainers(&s.member)
 	s.Enforcer.Withdraw(ctx, func(of enforce.ID, _ enforce.Target, w enforce.Wish) bool {
-		may := of.Container == "" || containers && slices.Contains(described, of.Container)
+		may := of.Container == "" || containers && slices.ContainsFunc(told, func(c pods.Container) bool { return c.ID == of.Container })
 		if !may || !s.isEarlier(w) {
 			return false
 		}
@@ -116,39 +117,32 @@ type syncedPlugin struct {
 	caller *syncCaller
 }
 
-// Call implements plugin.Plugin.
+// Call implements plugin.Plugin. The event's plugins do not pay for Synchronize with their time, unless it fails, which is the
+// event's failure.
 func (p *syncedPlugin) Call(ctx context.Context, budget *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
 	e, ok := ev.(*event)
-	ofPod := ok && e.pod != nil && e.pod.ID != ""
-	if ofPod && e.hook != abi.Synchronize {
-		if err := p.ensureSynced(ctx, budget, e); err != nil {
-			return fmt.Errorf("the pod is not synchronized: %w", err)
-		}
+	if !ok || e.pod == nil || e.pod.ID == "" || e.hook == abi.Synchronize {
+		return p.Plugin.Call(ctx, budget, ev, adj)
 	}
-	return p.Plugin.Call(ctx, budget, ev, adj)
-}
-
-// ensureSynced calls Synchronize for a pod that the plugin does not know, or not with the event's container. The event's
-// plugins do not pay for that with their time, unless it fails, which is the event's failure.
-func (p *syncedPlugin) ensureSynced(ctx context.Context, budget *plugin.Budget, e *event) error {
 	var container string
 	if e.container != nil {
 		container = e.container.ID // "" while it is made
 	}
-	if p.caller.state.isSynced(p.caller.Store, e.pod.ID, container) {
-		return nil
-	}
-	waited := budget.Wait()
-	ctx, end := budget.WaitContext(ctx)
-	defer end()
-	err := p.caller.state.sync(ctx, p.caller.Store, e.pod.ID, container, func() error { return p.caller.call(ctx, e.pod) })
-	if err == nil {
+	if store := p.caller.Store; !p.caller.state.isSynced(store, e.pod.ID, container) {
+		waited := budget.Wait()
+		syncCtx, end := budget.WaitContext(ctx)
+		err := p.caller.state.sync(syncCtx, store, e.pod.ID, container, func() error { return p.caller.call(syncCtx, e.pod) })
+		end()
+		if err != nil {
+			return fmt.Errorf("the pod is not synchronized: %w", err)
+		}
 		waited()
 	}
-	return err
+	return p.Plugin.Call(ctx, budget, ev, adj)
 }
 
-// trackCreations tells the plugins that the call creates a pod or container, until done is called.
+// trackCreations tells the plugins that the call creates a pod or container, until done is called: the store may hear of it from the
+// runtime before the caller does.
 func (c *call) trackCreations() (done func()) {
 	if c.method.Effect != cri.Makes || len(c.Synchronized) == 0 {
 		return func() {}
@@ -161,7 +155,11 @@ func (c *call) trackCreations() (done func()) {
 	}
 	track := func(n int) {
 		for _, s := range c.Synchronized {
-			s.trackCreation(name, n)
+			s.mu.Lock()
+			if s.creating[name] += n; s.creating[name] == 0 {
+				delete(s.creating, name)
+			}
+			s.mu.Unlock()
 		}
 	}
 	track(1)
@@ -173,12 +171,16 @@ func (c *call) markCreated(resp proto.Message) {
 	if c.method.Effect != cri.Makes {
 		return
 	}
+	pod := cri.PodID(resp)
 	for _, s := range c.Synchronized {
-		if c.method.MakesPods() {
-			s.markPod(cri.PodID(resp))
-		} else {
-			s.markContainer(cri.ContainerID(resp))
+		s.mu.Lock()
+		switch {
+		case !c.method.MakesPods():
+			s.containers[cri.ContainerID(resp)] = &known{described: true}
+		case s.calls[pod] == nil && s.pods[pod] == nil:
+			s.pods[pod] = &known{described: true}
 		}
+		s.mu.Unlock()
 	}
 }
 
