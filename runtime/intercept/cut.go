@@ -3,7 +3,6 @@ package intercept
 import (
 	"context"
 	"path"
-	"sync/atomic"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -15,7 +14,7 @@ import (
 // and calls that have not reached the container runtime go there as they came. A nil Cut never
 // begins. Its methods are safe for concurrent use.
 type Cut struct {
-	begun atomic.Bool
+	ended func() error // nil until it begins
 	after func(func()) (stop func() bool)
 	end   context.CancelFunc
 }
@@ -23,16 +22,13 @@ type Cut struct {
 // NewCut returns a Cut that has not begun.
 func NewCut() *Cut {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Cut{after: func(f func()) func() bool { return context.AfterFunc(ctx, f) }, end: cancel}
+	return &Cut{ended: ctx.Err, after: func(f func()) func() bool { return context.AfterFunc(ctx, f) }, end: cancel}
 }
 
 // Begin begins the cut, which nothing ends.
-func (c *Cut) Begin() {
-	c.begun.Store(true)
-	c.end()
-}
+func (c *Cut) Begin() { c.end() }
 
-func (c *Cut) hasBegun() bool { return c != nil && c.begun.Load() }
+func (c *Cut) hasBegun() bool { return c != nil && c.ended() != nil }
 
 // Context returns a context that ends with ctx, or when the cut begins.
 func (c *Cut) Context(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -112,9 +112,8 @@ type call struct {
 	owned     []plugin.Owned // by plugins of the pre hook
 	rollback  func()         // ends what plugins wanted before the runtime was asked
 
-	missing  bool // the backend does not know the call's object
-	unread   bool // the call's container could not be read from the backend
-	acquired bool // it has its object's queue already
+	missing bool // the backend does not know the call's object
+	unread  bool // the call's container could not be read from the backend
 }
 
 // intercept takes one call through its hooks. What the backend answers goes to
@@ -238,7 +237,7 @@ func (c *call) pre(ctx, hookCtx context.Context) error {
 	if c.event == nil {
 		return c.unknown(ctx, hook)
 	}
-	if !c.acquired {
+	if c.event.sent == nil { // else acquire has waited
 		if err := c.Queue.Wait(hookCtx, c.event.key()); err != nil && !c.Cut.hasBegun() {
 			c.Observer.Observe(ctx, &observe.PostHooksLate{Method: c.method.Name, Hook: hook, Object: c.event.About(), Err: err})
 		}

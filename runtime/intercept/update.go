@@ -35,7 +35,6 @@ func (c *call) acquire(ctx context.Context) (release func()) {
 	if err != nil && !c.Cut.hasBegun() {
 		c.Observer.Observe(ctx, &observe.PostHooksLate{Method: c.method.Name, Object: observe.Object{ContainerID: id}, Err: err})
 	}
-	c.acquired = true
 	return release
 }
 
