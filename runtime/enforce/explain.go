@@ -87,7 +87,7 @@ func (w work) explainPod(ctx context.Context, p pods.Pod, container string) expl
 		old := c.CgroupParent == "" // it was not seen to be created, so that the file may have had it
 		own := crifield.Object{Container: crifield.ContainerOf(c)}
 		w.of(w.ID(own)).explainObject(ctx, &y.Object, own, c.Config.GetLinux().GetResources(), reason != nil && old)
-		for _, l := range (podLimits{w.Enforcer, w.id.Pod}).own(ctx, c.ID) {
+		for _, l := range w.ownLimits(ctx, c.ID) {
 			y.Capped = fmt.Sprintf("the pod has resources of its own, or containers to come, so that its %s is not lifted from %s for %s", l.file, l.value, l.plugin)
 		}
 		x.Containers = append(x.Containers, y)

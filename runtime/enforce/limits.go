@@ -26,36 +26,30 @@ func (e *Enforcer) Lift(ctx context.Context, uid string) Queued {
 	return e.queue(ctx, []ID{{Pod: uid}}, "a change of a container's limit")
 }
 
-// podLimits are the limits of a pod's cgroup.
-type podLimits struct {
-	*Enforcer
-	uid string
-}
-
-// decide has the ledger note which limits of the pod are lifted.
+// decideLimits has the ledger note which limits of the pod are lifted.
 // While the store lacks one of the containers, as before it is filled, or knows it by a
 // list alone, what limits kubelet gave it is not known: all stays as it is.
-func (p podLimits) decide(ctx context.Context) {
-	raised, lifted := p.Ledger.Raised(p.uid), p.Ledger.Record(ID{Pod: p.uid}).Lifted()
+func (w work) decideLimits(ctx context.Context) {
+	raised, lifted := w.Ledger.Raised(w.id.Pod), w.record.Lifted()
 	nothing := len(raised) == 0 && len(lifted) == 0
-	if nothing || p.Cgroups.Version() != 2 {
+	if nothing || w.Cgroups.Version() != 2 {
 		return
 	}
 	for _, r := range raised {
-		c, known := p.Store.Container(r.Container)
+		c, known := w.Store.Container(r.Container)
 		described := !c.ByListAlone() || c.State == runtimeapi.ContainerState_CONTAINER_EXITED
 		if !known || !described {
 			return
 		}
 	}
-	raised = slices.DeleteFunc(raised, func(r Raised) bool { return !p.live(ctx, r.Container) })
+	raised = slices.DeleteFunc(raised, func(r Raised) bool { return !w.live(ctx, r.Container) })
 	for _, file := range []string{rules.CPUMax, rules.MemoryMax} {
-		pod := p.kubelets(ctx, file)
-		wish := p.lift(file, pod, raised)
-		if wish.Plugin != "" && !slices.Contains(lifted, file) && !p.isSum(file, pod) {
-			wish = Wish{} // see own
+		pod := w.kubelets(ctx, file)
+		wish := w.lift(file, pod, raised)
+		if wish.Plugin != "" && !slices.Contains(lifted, file) && !w.isSum(file, pod) {
+			wish = Wish{} // see ownLimits
 		}
-		p.Ledger.Lift(p.uid, file, wish)
+		w.Ledger.Lift(w.id.Pod, file, wish)
 	}
 }
 
@@ -73,10 +67,10 @@ func (e *Enforcer) PodLimit(ctx context.Context, id ID, pod *crifield.Pod, file 
 	return value
 }
 
-// kubelets is kubelet's limit.
-func (p podLimits) kubelets(ctx context.Context, file string) rules.Limit {
-	pod, _ := p.pod(p.uid)
-	return rules.ParseLimit(file, p.PodLimit(ctx, ID{Pod: p.uid}, pod, file))
+// kubelets is kubelet's limit of the pod.
+func (w work) kubelets(ctx context.Context, file string) rules.Limit {
+	pod, _ := w.pod(w.id.Pod)
+	return rules.ParseLimit(file, w.PodLimit(ctx, w.id, pod, file))
 }
 
 // live reports whether a container runs or is about to. That one has exited by itself shows in
@@ -99,13 +93,17 @@ func (e *Enforcer) live(ctx context.Context, id string) bool {
 // lift is the wish for a limit of the pod one of whose containers has a higher one; the zero Wish if no container has,
 // or the pod has no limit. Of memory it is the node's, and not "max": kubelet reads that as -1, and each
 // resize is growth to it, which it makes without a look at what is in use.
-func (p podLimits) lift(file string, pod rules.Limit, raised []Raised) (wish Wish) {
+func (w work) lift(file string, pod rules.Limit, raised []Raised) (wish Wish) {
 	plugins := map[string]bool{}
 	for _, r := range raised {
-		if limitFile(r.Target) != file || pod.Amount <= 0 {
+		sets, isFile := r.Target.File()
+		if x, isField := fileOf(r.Target); isField && !isFile {
+			sets = x.file
+		}
+		if sets != file || pod.Amount <= 0 {
 			continue
 		}
-		_, wanted := p.ofContainer(r.Container, file, raised)
+		wanted := w.wanted(r.Container, file, raised)
 		unlimited := wanted.Amount <= 0 && r.Target != fieldTarget(abi.Resources+abi.CPUPeriod, "")
 		if !unlimited && !wanted.Above(pod) {
 			continue
@@ -120,7 +118,7 @@ func (p podLimits) lift(file string, pod rules.Limit, raised []Raised) (wish Wis
 	}
 	lifted := rules.Limit{Period: pod.Period}
 	if file == rules.MemoryMax {
-		lifted.Amount = p.Node.Load().Memory
+		lifted.Amount = w.Node.Load().Memory
 	}
 	wish.Plugin, wish.Value = strings.Join(slices.Sorted(maps.Keys(plugins)), ", "), lifted.Text(file)
 	return wish
@@ -129,74 +127,43 @@ func (p podLimits) lift(file string, pod rules.Limit, raised []Raised) (wish Wis
 // ownLimit is a limit of a pod that is not lifted, since the pod has resources of its own, or containers to come.
 type ownLimit struct{ file, value, plugin string }
 
-// own returns those that a container has a higher one than.
-func (p podLimits) own(ctx context.Context, container string) (all []ownLimit) {
-	raised := slices.DeleteFunc(p.Ledger.Raised(p.uid), func(r Raised) bool { return r.Container != container })
+// ownLimits returns those of the pod that a container has a higher one than.
+func (w work) ownLimits(ctx context.Context, container string) (all []ownLimit) {
+	raised := slices.DeleteFunc(w.Ledger.Raised(w.id.Pod), func(r Raised) bool { return r.Container != container })
 	if len(raised) == 0 {
 		return nil
 	}
-	lifted := p.Ledger.Record(ID{Pod: p.uid}).Lifted()
+	lifted := w.record.Lifted()
 	for _, file := range []string{rules.CPUMax, rules.MemoryMax} {
-		pod := p.kubelets(ctx, file)
-		if wish := p.lift(file, pod, raised); wish.Plugin != "" && !slices.Contains(lifted, file) {
+		pod := w.kubelets(ctx, file)
+		if wish := w.lift(file, pod, raised); wish.Plugin != "" && !slices.Contains(lifted, file) {
 			all = append(all, ownLimit{file, pod.Text(file), wish.Plugin})
 		}
 	}
 	return all
 }
 
-// limitFile is the file of the limit that a target sets; "" if it sets no limit.
-func limitFile(t Target) string {
-	switch t {
-	case fieldTarget(abi.Resources+abi.CPUQuota, ""), fieldTarget(abi.Resources+abi.CPUPeriod, ""):
-		return rules.CPUMax
-	case fieldTarget(abi.Resources+abi.MemoryLimit, ""):
-		return rules.MemoryMax
-	}
-	for _, file := range []string{rules.CPUMax, rules.MemoryMax} {
-		if t == File(file) || t == fieldTarget(abi.Resources+abi.Unified, file) {
-			return file
-		}
-	}
-	return ""
-}
-
-// ofContainer returns a container's limit as kubelet wants it, and as plugins do.
-func (p podLimits) ofContainer(container, file string, raised []Raised) (kubelet, wanted rules.Limit) {
-	record := p.Ledger.Record(ID{p.uid, container}).Values()
-	c, _ := p.Store.Container(container)
+// wanted is a container's limit as plugins want it: the highest of those that they have raised, else that of now.
+func (w work) wanted(container, file string, raised []Raised) rules.Limit {
+	c, _ := w.Store.Container(container)
 	now := crifield.Object{Container: crifield.ContainerOf(c)}
-	number := func(f abi.Field) (kubelet, wanted int64) {
-		t := fieldTarget(abi.Resources+f, "")
-		kubelet, _ = now.Int64(abi.Resources + f)
-		wanted = kubelet
-		if v := record[t]; v.Kubelet != nil {
-			kubelet, _ = strconv.ParseInt(*v.Kubelet, 10, 64)
-		}
+	raised = slices.DeleteFunc(slices.Clone(raised), func(r Raised) bool { return r.Container != container })
+	limit := limitOf(file, func(f abi.Field) int64 {
+		wanted, _ := now.Int64(f)
 		for _, r := range raised {
-			if r.Container != container || r.Target != t {
-				continue
-			}
-			if n, err := strconv.ParseInt(r.Wish.Value, 10, 64); err == nil && (n > wanted || n <= 0) {
+			n, err := strconv.ParseInt(r.Wish.Value, 10, 64)
+			if higher := n > wanted || n <= 0; higher && err == nil && r.Target == fieldTarget(f, "") {
 				wanted = n
 			}
 		}
-		return kubelet, wanted
-	}
-	if file == rules.MemoryMax {
-		kubelet.Amount, wanted.Amount = number(abi.MemoryLimit)
-		kubelet.Period, wanted.Period = 1, 1
-	} else {
-		kubelet.Amount, wanted.Amount = number(abi.CPUQuota)
-		kubelet.Period, wanted.Period = number(abi.CPUPeriod)
-		kubelet.Period, wanted.Period = cmp.Or(kubelet.Period, rules.DefaultPeriod), cmp.Or(wanted.Period, rules.DefaultPeriod)
-	}
+		return wanted
+	})
 	for _, r := range raised { // a file, or a key of unified, counts more than the fields
-		if r.Container == container && (r.Target == File(file) || r.Target == fieldTarget(abi.Resources+abi.Unified, file)) {
-			wanted = rules.ParseLimit(file, r.Wish.Value)
+		if r.Target == File(file) || r.Target == fieldTarget(abi.Resources+abi.Unified, file) {
+			limit = rules.ParseLimit(file, r.Wish.Value)
 		}
 	}
-	return kubelet, wanted
+	return limit
 }
 
 // isSum reports whether a limit of the pod may be the sum of those of its containers and its overhead.
@@ -204,19 +171,27 @@ func (p podLimits) ofContainer(container, file string, raised []Raised) (kubelet
 // containers have ended, and others may be about to start again. With resources of the pod's own
 // (KEP-2837), the limit is no sum: CRI does not tell of them. kubelet gives each container a limit
 // where the pod has one, but for ephemeral ones.
-func (p podLimits) isSum(file string, limit rules.Limit) bool {
-	pod, known := p.pod(p.uid)
+func (w work) isSum(file string, limit rules.Limit) bool {
+	pod, known := w.pod(w.id.Pod)
 	if !known {
 		return false
 	}
 	overhead := crifield.Object{Container: &crifield.Container{Resources: pod.Overhead}}
-	least := limitIn(overhead, file).In(limit.Period)
+	least := limitOf(file, func(f abi.Field) int64 { n, _ := overhead.Int64(f); return max(n, 0) }).In(limit.Period)
 	most, unit := least, max(limit.Period/100, 1) // systemd has whole percents of a CPU
 	if file == rules.MemoryMax {                  // the kernel has whole pages
 		unit = int64(os.Getpagesize())
 	}
-	for _, c := range newestOf(p.Store.Containers(pod.ID)) {
-		part, _ := p.ofContainer(c.ID, file, nil)
+	for _, c := range newestOf(w.Store.Containers(pod.ID)) {
+		record, now := w.Ledger.Record(ID{w.id.Pod, c.ID}).Values(), crifield.Object{Container: crifield.ContainerOf(c)}
+		part := limitOf(file, func(f abi.Field) (kubelet int64) {
+			if v := record[fieldTarget(f, "")]; v.Kubelet != nil {
+				kubelet, _ = strconv.ParseInt(*v.Kubelet, 10, 64)
+			} else {
+				kubelet, _ = now.Int64(f)
+			}
+			return kubelet
+		})
 		if part.Amount <= 0 {
 			continue
 		}
@@ -231,13 +206,13 @@ func (p podLimits) isSum(file string, limit rules.Limit) bool {
 	return least-unit < limit.Amount && limit.Amount <= most
 }
 
-// limitIn is the limit among the resources of an object that a file holds.
-func limitIn(o crifield.Object, file string) rules.Limit {
-	number := func(f abi.Field) int64 { n, _ := o.Int64(abi.Resources + f); return max(n, 0) }
+// limitOf is the limit that a file holds of an object with these resources.
+func limitOf(file string, number func(abi.Field) int64) rules.Limit {
 	if file == rules.MemoryMax {
-		return rules.Limit{Amount: number(abi.MemoryLimit), Period: 1}
+		return rules.Limit{Amount: number(abi.Resources + abi.MemoryLimit), Period: 1}
 	}
-	return rules.Limit{Amount: number(abi.CPUQuota), Period: cmp.Or(number(abi.CPUPeriod), rules.DefaultPeriod)}
+	period := cmp.Or(number(abi.Resources+abi.CPUPeriod), rules.DefaultPeriod)
+	return rules.Limit{Amount: number(abi.Resources + abi.CPUQuota), Period: period}
 }
 
 // FitUndo implements Kernel: below what is in use, the kernel would kill.

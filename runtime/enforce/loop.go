@@ -142,7 +142,7 @@ func (w work) reconcile(ctx context.Context) (pod Queued) {
 			if w.vacant() {
 				why = Vacant
 			}
-			podLimits{w.Enforcer, w.id.Pod}.decide(ctx)
+			w.decideLimits(ctx)
 			p, _ := w.pod(w.id.Pod)
 			w.carryOut(ctx, crifield.Object{Pod: p}, why)
 		}

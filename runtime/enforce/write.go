@@ -70,9 +70,9 @@ func (e *Enforcer) Start(ctx context.Context, o crifield.Object, cause string) {
 		}
 		release()
 	}
-	limits := podLimits{e, id.Pod}
-	limits.decide(ctx)
-	for _, l := range limits.own(ctx, id.Container) {
+	pod := e.of(ID{Pod: id.Pod})
+	pod.decideLimits(ctx)
+	for _, l := range pod.ownLimits(ctx, id.Container) {
 		e.Observer.Observe(ctx, &observe.PodLimitStays{Plugin: l.plugin, Object: e.of(id).objectOf(o), File: l.file, Value: l.value})
 	}
 	e.RepairPod(ctx, id.Pod, cause)
