@@ -173,29 +173,26 @@ func (j *journal) leave() {
 	}
 }
 
-// load has the records be those of the journal. An event tells of what it ignores. After an error, the journal could not be
-// read, and the records stay as they are.
+// load has the records be those of the journal. An event tells of each line that it ignores. After an error, none is read.
 func (l *Ledger) load(ctx context.Context) error {
 	own := func(info fs.FileInfo) error { return regular.Own(info, 0o022) }
 	f, err := regular.Open(filepath.Join(l.journal.dir, journalFile), maxJournal, own)
-	read := NewLedger()
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // nothing is known
+		return nil
 	case errors.As(err, new(syscall.Errno)):
 		return err
 	case err != nil:
-		err = fmt.Errorf("the journal %w", err)
-		read.ignored[""] = err
+		return fmt.Errorf("the journal %w", err)
+	}
+	defer f.Close()
+	read := NewLedger()
+	bad, err := read.from(f)
+	if err != nil {
+		return err
+	}
+	for _, err := range bad {
 		l.observer.Observe(ctx, &observe.StateIgnored{File: journalFile, Err: err})
-	default:
-		defer f.Close()
-		bad, err := read.from(f)
-		if err != nil {
-			return err
-		}
-		for _, err := range bad {
-			l.observer.Observe(ctx, &observe.StateIgnored{File: journalFile, Err: err})
-		}
 	}
 	l.pods, l.ignored = read.pods, read.ignored
 	return nil
