@@ -66,7 +66,7 @@ func newUnits(t testing.TB, addresses ...systemd.Address) *units {
 
 // connect runs a Manager until the test ends.
 func (u *units) connect(t testing.TB, addresses []systemd.Address) {
-	m := systemd.New(addresses, systemd.Events{
+	m := systemd.New(u.version, addresses, systemd.Events{
 		Connected:   func(int) { u.events <- "connected" },
 		Unavailable: func(error) { u.events <- "unavailable" },
 		Refused:     func(_, property string, err error) { u.events <- fmt.Sprintf("refused %s: %v", property, err) },
@@ -390,7 +390,7 @@ func TestSystemdUnitsThatAreNotThere(t *testing.T) {
 		}
 	}
 	wantCode(t, u.Write(t.Context(), u.scope, "pids.max", "78"), abi.NotFound)
-	u.FS.systemd.Keep(t.Context(), u.version, systemd.Kept{Group: u.scope, File: "pids.max"}, systemd.Files{Read: func(string) string { return "78" }})
+	u.FS.systemd.Keep(t.Context(), systemd.Kept{Group: u.scope, File: "pids.max"}, systemd.Files{Read: func(string) string { return "78" }})
 
 	other := "/wasmproxy-other.slice"
 	dir := filepath.Join(mount, map[int]string{1: "pids"}[u.version], other)

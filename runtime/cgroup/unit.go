@@ -22,7 +22,7 @@ func (g *Group) beforeKeep(x *rules.File) map[string]string {
 	if g.fs.systemd == nil || !systemd.IsUnit(g.rel) {
 		return nil
 	}
-	return systemd.Texts(g.fs.version, x.Name, g.fs.filesOf(g.rel).Read)
+	return g.fs.systemd.Texts(x.Name, g.fs.filesOf(g.rel).Read)
 }
 
 // keep has systemd keep what a file holds now. The kernel has taken the value, so that there
@@ -40,7 +40,7 @@ func (g *Group) keep(ctx context.Context, x *rules.File, before map[string]strin
 	}
 	files := f.filesOf(g.rel)
 	files.Before = before
-	f.systemd.Keep(ctx, f.version, systemd.Kept{Group: full, File: x.Name}, files)
+	f.systemd.Keep(ctx, systemd.Kept{Group: full, File: x.Name}, files)
 }
 
 // filesOf opens the group for each use: systemd may be sent a value later.

@@ -71,8 +71,14 @@ func Open(ctx context.Context, c *config.Config, timing Timing, observer observe
 		lost: workqueue.NewTrigger(), reloaded: workqueue.NewTrigger(), exclusive: make(chan struct{}, 1),
 	}
 	r.Cut.Store(intercept.NewCut())
+	var err error
+	if c.CgroupRoot != "" {
+		if r.Cgroups, err = cgroup.Open(c.CgroupRoot, c.CgroupMode); err != nil {
+			return nil, err
+		}
+	}
 	background := context.Background() // no call causes what systemd's connection reports
-	r.systemd = systemd.New(systemd.Addresses(), systemd.Events{
+	r.systemd = systemd.New(r.Cgroups.Version(), systemd.Addresses(), systemd.Events{
 		Connected:   func(version int) { observer.Observe(background, &observe.SystemdConnected{Version: version}) },
 		Unavailable: func(err error) { observer.Observe(background, &observe.SystemdUnavailable{Err: err}) },
 		Refused: func(unit, property string, err error) {
@@ -83,11 +89,7 @@ func Open(ctx context.Context, c *config.Config, timing Timing, observer observe
 			r.reloaded.Notify()
 		},
 	})
-	var err error
-	if c.CgroupRoot != "" {
-		if r.Cgroups, err = cgroup.Open(c.CgroupRoot, c.CgroupMode); err != nil {
-			return nil, err
-		}
+	if r.Cgroups != nil {
 		r.Cgroups.UseSystemd(r.systemd)
 	}
 	r.Store = pods.NewStoreWith(enforce.KernelOf(r.Cgroups))

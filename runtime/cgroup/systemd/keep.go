@@ -38,10 +38,10 @@ type Files struct {
 	Before map[string]string
 }
 
-// Texts reads the kernel's files of which the property of a file is made, by their names. version is that of cgroups.
-func Texts(version int, file string, read func(name string) string) map[string]string {
+// Texts reads the kernel's files of which the property of a file is made, by their names.
+func (m *Manager) Texts(file string, read func(name string) string) map[string]string {
 	all := map[string]string{}
-	if p, known := table(version)[file]; known {
+	if p, known := table(m.cgroups)[file]; known {
 		p.of(func(name string) string { // some ask several times
 			if _, has := all[name]; !has {
 				all[name] = read(name)
@@ -55,7 +55,6 @@ func Texts(version int, file string, read func(name string) string) map[string]s
 // due is what systemd is to keep and does not yet.
 type due struct {
 	Files
-	version int   // of cgroups
 	refused error // why it did not; nil if there was no connection
 }
 
@@ -85,10 +84,10 @@ func (m *Manager) note(group string, before, after map[string]string) {
 }
 
 // told forgets the write of a file: systemd has been told, or has no property of what the file holds.
-func (m *Manager) told(version int, k Kept) {
+func (m *Manager) told(k Kept) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for name := range Texts(version, k.File, func(string) string { return "" }) {
+	for name := range m.Texts(k.File, func(string) string { return "" }) {
 		delete(m.written[k.Group], name)
 	}
 	if len(m.written[k.Group]) == 0 {
@@ -99,7 +98,7 @@ func (m *Manager) told(version int, k Kept) {
 // properties are those of what systemd is to keep, made of what the kernel has. If that is an old value, systemd has written it again,
 // in a call that it carried out late, or with another property of the unit: the value of the last write counts then.
 func (m *Manager) properties(systemdVersion int, k Kept, d *due) []escape.Property {
-	return propertiesOf(d.version, systemdVersion, k.File, func(name string) string {
+	return propertiesOf(m.cgroups, systemdVersion, k.File, func(name string) string {
 		now := d.Read(name)
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -111,14 +110,14 @@ func (m *Manager) properties(systemdVersion int, k Kept, d *due) []escape.Proper
 }
 
 // Keep has systemd keep the values that a unit's cgroup has in a file, after it was written,
-// and over a reload. version is that of cgroups. Nothing is done for a file that systemd does not know, or of a cgroup that is
+// and over a reload. Nothing is done for a file that systemd does not know, or of a cgroup that is
 // not its unit's; but a value of memory.oom.group is the one that comes back after a call which systemd has yet to answer.
 //
 // There is no error: the value is in the file, which is as good until the next reload. What
 // went wrong is an event, and Retry tries it again. Keep waits for Run's first try to connect. After
 // a call that systemd did not answer in time, as while it is being reloaded, Keep leaves what it is
 // to do to Retry until systemd answers again: the starts of containers wait for Keep.
-func (m *Manager) Keep(ctx context.Context, version int, k Kept, files Files) {
+func (m *Manager) Keep(ctx context.Context, k Kept, files Files) {
 	if k.File == oomGroup {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -127,11 +126,11 @@ func (m *Manager) Keep(ctx context.Context, version int, k Kept, files Files) {
 		}
 		return
 	}
-	if _, known := table(version)[k.File]; !known {
+	if _, known := table(m.cgroups)[k.File]; !known {
 		return
 	}
-	d := due{Files: files, version: version}
-	has := Texts(version, k.File, files.Read) // at once: for another call, systemd may overwrite the file
+	d := due{Files: files}
+	has := m.Texts(k.File, files.Read) // at once: for another call, systemd may overwrite the file
 	ready := true
 	select {
 	case <-m.tried:
@@ -153,26 +152,24 @@ func (m *Manager) Keep(ctx context.Context, version int, k Kept, files Files) {
 		m.postpone(k, d)
 		return
 	}
-	properties := propertiesOf(version, systemdVersion, k.File, func(name string) string { return has[name] })
+	properties := propertiesOf(m.cgroups, systemdVersion, k.File, func(name string) string { return has[name] })
 	if len(properties) == 0 {
-		m.told(version, k)
+		m.told(k)
 		return
 	}
 	for file, d := range along { // these are overwritten with what systemd had before, unless they go along
 		properties = append(m.properties(systemdVersion, Kept{k.Group, file}, d), properties...)
 	}
-	m.alone(func() {
-		m.mu.Lock()
-		silent := m.silent
-		m.mu.Unlock()
-		if silent {
-			m.postpone(k, d)
-			return
-		}
-		ctx, cancel := context.WithTimeout(ctx, callTime)
-		defer cancel()
-		m.set(ctx, conn, k, d, properties)
-	})
+	m.setting.Lock() // this wait is no part of the call's time: those who wait hear of a systemd that does not answer from the first
+	defer m.setting.Unlock()
+	m.mu.Lock()
+	silent := m.silent
+	m.mu.Unlock()
+	if silent {
+		m.postpone(k, d)
+		return
+	}
+	m.set(ctx, conn, k, d, properties)
 }
 
 // dueOf is what is due of a unit, by file, without what systemd has answered that it refuses. The caller has the lock.
@@ -185,15 +182,6 @@ func (m *Manager) dueOf(group string) map[string]*due {
 		}
 	}
 	return all
-}
-
-// alone calls set while nobody else sets properties, so that memory.oom.group is not what systemd has made
-// of it for another call. The wait is no part of the call's time: systemd has other units to see to, and when it does
-// not answer those who wait hear of it from the first.
-func (m *Manager) alone(set func()) {
-	m.turn <- struct{}{}
-	defer func() { <-m.turn }()
-	set()
 }
 
 // Retry has systemd keep what it was to keep and does not yet: there was no connection, or
@@ -214,20 +202,17 @@ func (m *Manager) Retry(ctx context.Context) {
 		if !answers {
 			return
 		}
-		m.alone(func() {
-			ctx, cancel := context.WithTimeout(ctx, callTime)
-			defer cancel()
-			m.mu.Lock()
-			still := m.due[k] == d // else the file was written meanwhile, and Keep sees to it
-			if still {
-				delete(m.due, k)
-			}
-			m.mu.Unlock()
-			if still {
-				m.set(ctx, conn, k, *d, held[k])
-				answers = ctx.Err() == nil
-			}
-		})
+		m.setting.Lock()
+		m.mu.Lock()
+		still := m.due[k] == d // else the file was written meanwhile, and Keep sees to it
+		if still {
+			delete(m.due, k)
+		}
+		m.mu.Unlock()
+		if still {
+			answers = m.set(ctx, conn, k, *d, held[k])
+		}
+		m.setting.Unlock()
 	}
 }
 
@@ -236,14 +221,16 @@ func (m *Manager) Retry(ctx context.Context) {
 const oomGroup = "memory.oom.group"
 
 // set sets properties of a unit, and brings back what systemd overwrites with them. It makes one event of the
-// same refusal, and has it tried again.
-func (m *Manager) set(ctx context.Context, conn *dbus.Conn, k Kept, d due, properties []escape.Property) {
+// same refusal, and has it tried again. It reports whether systemd has answered in time. The caller holds Manager.setting.
+func (m *Manager) set(ctx context.Context, conn *dbus.Conn, k Kept, d due, properties []escape.Property) (answers bool) {
 	if len(properties) == 0 { // as of a group that has gone
-		m.told(d.version, k)
-		return
+		m.told(k)
+		return ctx.Err() == nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
 	before := ""
-	if d.version == 2 {
+	if m.cgroups == 2 {
 		m.mu.Lock()
 		before = m.oomGroups[k.Group]
 		m.mu.Unlock()
@@ -258,14 +245,15 @@ func (m *Manager) set(ctx context.Context, conn *dbus.Conn, k Kept, d due, prope
 		}
 	}
 	m.mu.Lock()
-	m.silent = ctx.Err() != nil
+	answers = ctx.Err() == nil
+	m.silent = !answers
 	if delete(m.oomGroups, k.Group); m.silent && before != "" {
 		m.oomGroups[k.Group] = before
 	}
 	m.mu.Unlock()
 	if err == nil {
-		m.told(d.version, k)
-		return
+		m.told(k)
+		return answers
 	}
 	news := d.refused == nil || d.refused.Error() != err.Error()
 	if news && conn.Connected() && m.events.Refused != nil { // else Run reports that the connection has ended
@@ -273,6 +261,7 @@ func (m *Manager) set(ctx context.Context, conn *dbus.Conn, k Kept, d due, prope
 	}
 	d.refused = err
 	m.postpone(k, d)
+	return answers
 }
 
 // postpone notes what is due. Without a connection that includes units which have gone, so that it

@@ -9,13 +9,13 @@ import (
 // Without a connection what is due is remembered, but not that of units which have gone.
 func TestDueIsThatOfUnitsWhichAreThere(t *testing.T) {
 	unavailable := 0
-	m := New(nil, Events{Unavailable: func(error) { unavailable++ }})
+	m := New(2, nil, Events{Unavailable: func(error) { unavailable++ }})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	m.Run(ctx)
 	m.hasTried()
 	keep := func(group string, gone bool) {
-		m.Keep(t.Context(), 2, Kept{group, "pids.max"}, Files{Read: func(string) string { return "" }, Gone: func() bool { return gone }})
+		m.Keep(t.Context(), Kept{group, "pids.max"}, Files{Read: func(string) string { return "" }, Gone: func() bool { return gone }})
 	}
 	for i := range 3 {
 		keep(fmt.Sprintf("/there%d.slice", i), false)

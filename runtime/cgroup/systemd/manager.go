@@ -65,11 +65,12 @@ type Events struct {
 // Manager is a connection to systemd's manager, which is made again whenever it ends. Its
 // methods may be called from several goroutines at once.
 type Manager struct {
+	cgroups   int // the version of cgroups
 	addresses []Address
 	events    Events
 	tried     chan struct{} // closed once Run has tried to connect
 	hasTried  func()        // closes it
-	turn      chan struct{} // filled while properties are set: see alone
+	setting   sync.Mutex    // held while properties are set: memory.oom.group is to be what no other call has made of it
 
 	mu       sync.Mutex
 	conn     *dbus.Conn // nil: not connected
@@ -88,12 +89,12 @@ type Manager struct {
 	written map[string]map[string]written
 }
 
-// New returns a Manager without a connection: Run makes it.
-func New(addresses []Address, events Events) *Manager {
+// New returns a Manager without a connection: Run makes it. cgroups is the version of cgroups.
+func New(cgroups int, addresses []Address, events Events) *Manager {
 	tried := make(chan struct{})
 	return &Manager{
-		addresses: addresses, events: events, tried: tried, hasTried: sync.OnceFunc(func() { close(tried) }),
-		turn: make(chan struct{}, 1), due: map[Kept]*due{}, maxDue: minDue, oomGroups: map[string]string{},
+		cgroups: cgroups, addresses: addresses, events: events, tried: tried, hasTried: sync.OnceFunc(func() { close(tried) }),
+		due: map[Kept]*due{}, maxDue: minDue, oomGroups: map[string]string{},
 		written: map[string]map[string]written{},
 	}
 }

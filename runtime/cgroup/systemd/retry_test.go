@@ -127,11 +127,11 @@ func (d *delayed) connect(t *testing.T) *dbus.Conn {
 // then leaves that unit alone. What systemd makes of the file before it is told does not count.
 func TestRetryLeavesANewerValueAlone(t *testing.T) {
 	d := &delayed{files: map[string]string{"/a.slice": "71", "/b.slice": "71"}}
-	m := New(nil, Events{Refused: func(unit, property string, err error) { t.Errorf("%s: %s was refused: %v", unit, property, err) }})
+	m := New(2, nil, Events{Refused: func(unit, property string, err error) { t.Errorf("%s: %s was refused: %v", unit, property, err) }})
 	m.hasTried()
 	var reads atomic.Int32
 	keep := func(group string) {
-		m.Keep(t.Context(), 2, Kept{group, "pids.max"}, Files{Read: func(name string) string {
+		m.Keep(t.Context(), Kept{group, "pids.max"}, Files{Read: func(name string) string {
 			if name == oomGroup {
 				return ""
 			}
@@ -167,10 +167,10 @@ func TestRetryLeavesANewerValueAlone(t *testing.T) {
 // overwrite one of which it has an earlier value.
 func TestWhatIsDueGoesAlong(t *testing.T) {
 	d := &delayed{files: map[string]string{}}
-	m := New(nil, Events{})
+	m := New(2, nil, Events{})
 	m.hasTried()
 	keep := func(file, value string) {
-		m.Keep(t.Context(), 2, Kept{"/a.slice", file}, Files{Read: func(name string) string {
+		m.Keep(t.Context(), Kept{"/a.slice", file}, Files{Read: func(name string) string {
 			return map[string]string{file: value}[name]
 		}})
 	}
@@ -185,12 +185,12 @@ func TestWhatIsDueGoesAlong(t *testing.T) {
 // A connection that has ended is no refusal of each property that was to be set: it is tried again over the next one.
 func TestAnEndedConnectionRefusesNothing(t *testing.T) {
 	d := &delayed{files: map[string]string{"/a.slice": "99"}}
-	m := New(nil, Events{Refused: func(unit, property string, err error) { t.Errorf("%s: %s was refused: %v", unit, property, err) }})
+	m := New(2, nil, Events{Refused: func(unit, property string, err error) { t.Errorf("%s: %s was refused: %v", unit, property, err) }})
 	m.hasTried()
 	m.conn, m.version = d.connect(t), 255
 	m.conn.Close()
 	files := Files{Read: func(string) string { return d.read("/a.slice") }, Write: func(_, _ string) error { return nil }}
-	m.Keep(t.Context(), 2, Kept{"/a.slice", "pids.max"}, files)
+	m.Keep(t.Context(), Kept{"/a.slice", "pids.max"}, files)
 	m.Retry(t.Context())
 	if len(m.due) != 1 {
 		t.Errorf("due is %v", m.due)
@@ -206,13 +206,13 @@ func TestAnEndedConnectionRefusesNothing(t *testing.T) {
 func TestKeepWaitsOnceForASystemdThatDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &delayed{files: map[string]string{}, answers: make(chan struct{})}
-		m := New(nil, Events{})
+		m := New(2, nil, Events{})
 		m.hasTried()
 		m.conn, m.version = d.connect(t), 255
 		keep := func(group string) (waited time.Duration) {
 			d.write(group, "99")
 			start := time.Now()
-			m.Keep(t.Context(), 2, Kept{group, "pids.max"}, Files{Read: func(string) string { return d.read(group) }})
+			m.Keep(t.Context(), Kept{group, "pids.max"}, Files{Read: func(string) string { return d.read(group) }})
 			return time.Since(start)
 		}
 		start := time.Now()
@@ -245,7 +245,7 @@ func TestOOMGroupComesBackAfterALateAnswer(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			const group, other = "/a.scope", "1"
 			d := &delayed{files: map[string]string{group: "99", oomGroup: other}, answers: make(chan struct{})}
-			m := New(nil, Events{})
+			m := New(2, nil, Events{})
 			m.hasTried()
 			m.conn, m.version = d.connect(t), 255
 			files := Files{Read: func(name string) string {
@@ -257,10 +257,10 @@ func TestOOMGroupComesBackAfterALateAnswer(t *testing.T) {
 				d.write(name, value)
 				return nil
 			}}
-			m.Keep(t.Context(), 2, Kept{group, "pids.max"}, files)
+			m.Keep(t.Context(), Kept{group, "pids.max"}, files)
 			if since != "" {
 				d.write(oomGroup, since)
-				m.Keep(t.Context(), 2, Kept{group, oomGroup}, files)
+				m.Keep(t.Context(), Kept{group, oomGroup}, files)
 			}
 			d.write(oomGroup, "of systemd")
 			close(d.answers)
@@ -289,12 +289,12 @@ func TestLastValueComesBack(t *testing.T) {
 			if row.late {
 				d.answers = make(chan struct{})
 			}
-			m := New(nil, Events{})
+			m := New(1, nil, Events{})
 			m.hasTried()
 			m.conn, m.version = d.connect(t), 255
 			keep := func(before, value string) {
 				d.write(group, value)
-				m.Keep(t.Context(), 1, Kept{group, "pids.max"}, Files{
+				m.Keep(t.Context(), Kept{group, "pids.max"}, Files{
 					Read: func(string) string { return d.read(group) }, Before: map[string]string{"pids.max": before},
 				})
 			}
