@@ -62,7 +62,7 @@ var mayImport = map[string]string{
 	"runtime/lastgood":         "abi runtime/observe runtime/registry runtime/regular runtime/workqueue",
 	"runtime/probation":        "runtime/observe runtime/registry runtime/regular runtime/workqueue",
 	"runtime/settings":         "runtime/config runtime/lastgood runtime/status",
-	"runtime/backend":          "runtime/cgroup runtime/crifield runtime/enforce runtime/observe runtime/pods runtime/status runtime/workqueue",
+	"runtime/backend":          "runtime/cgroup runtime/cgroup/rules runtime/crifield runtime/enforce runtime/observe runtime/pods runtime/status runtime/workqueue",
 	"runtime/reconcile":        "runtime/backend runtime/cgroup runtime/cgroup/systemd runtime/config runtime/enforce runtime/intercept runtime/observe runtime/pods runtime/registry runtime/workqueue",
 	"runtime/durable":          "runtime/observe runtime/plugin runtime/regular runtime/workqueue",
 	"runtime/loader":           "abi runtime/config runtime/intercept runtime/observe runtime/observe/slogsink runtime/plugin runtime/registry runtime/remote runtime/wasm",

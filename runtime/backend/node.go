@@ -5,7 +5,6 @@ import (
 	"context"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
@@ -87,23 +87,6 @@ func machine(node *crifield.Node) {
 	}
 	online, err := os.ReadFile("/sys/devices/system/cpu/online")
 	if err == nil {
-		node.CPUs = countCPUs(strings.TrimSpace(string(online)))
+		node.CPUs = len(rules.Numbers(strings.TrimSpace(string(online))))
 	}
-}
-
-// countCPUs counts a list such as "0-3,7". It returns 0 for any other text.
-func countCPUs(list string) (n int) {
-	for part := range strings.SplitSeq(list, ",") {
-		first, last, ranged := strings.Cut(part, "-")
-		if !ranged {
-			last = first
-		}
-		from, err1 := strconv.Atoi(first)
-		to, err2 := strconv.Atoi(last)
-		if err1 != nil || err2 != nil || to < from {
-			return 0
-		}
-		n += to - from + 1
-	}
-	return n
 }

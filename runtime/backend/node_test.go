@@ -22,14 +22,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
-func TestCountCPUs(t *testing.T) {
-	for list, want := range map[string]int{"0": 1, "0-3": 4, "0-1,4,6-7": 5, "": 0, "x": 0, "3-1": 0} {
-		if got := countCPUs(list); got != want {
-			t.Errorf("%q: %d, want %d", list, got, want)
-		}
-	}
-}
-
 func TestMachine(t *testing.T) {
 	var node crifield.Node
 	machine(&node)

@@ -216,7 +216,7 @@ func readAll(fd int, buffer []byte) (text []byte, err error) {
 // writeFile writes a file by the kernel's name, and that of the inner group, if there is one.
 func (g *Group) writeFile(name, needs, value string) error {
 	const flags = unix.O_WRONLY | unix.O_TRUNC // truncating means nothing to the kernel's files, and keeps plain ones right
-	fd, err := g.open(name, needs, flags)
+	fd, err := g.openFile(name, needs, flags)
 	if err == nil {
 		err = writeLines(fd, value)
 	}

@@ -21,8 +21,7 @@ type Group struct {
 	path  string         // as the caller gave it
 	rel   string         // clean
 	wrong error          // why the path names no group that may be used
-	dirs  map[string]int // directories, by controller
-	files map[string]int // open for reading, by the kernel's name
+	open  map[string]int // directories, by controller, and files that are open for reading, by the kernel's name
 }
 
 // inner is the key of the group for processes in the scope of a container, of a runtime that makes one.
@@ -32,12 +31,12 @@ const inner = "inner"
 // each use. The caller closes it.
 func (f *FS) Group(path string) *Group {
 	rel, err := clean(path)
-	return &Group{fs: f, path: path, rel: rel, wrong: err, dirs: map[string]int{}, files: map[string]int{}}
+	return &Group{fs: f, path: path, rel: rel, wrong: err, open: map[string]int{}}
 }
 
 // Node returns the root group, whose files tell of the whole node. Nothing may be written there. The caller closes it.
 func (f *FS) Node() *Group {
-	return &Group{fs: f, path: "/", rel: ".", dirs: map[string]int{}, files: map[string]int{}}
+	return &Group{fs: f, path: "/", rel: ".", open: map[string]int{}}
 }
 
 // Path is what Group was given.
@@ -52,16 +51,12 @@ func (g *Group) Close() {
 	if g == nil {
 		return
 	}
-	for _, fd := range g.files {
-		_ = unix.Close(fd)
-	}
-	for _, fd := range g.dirs {
+	for _, fd := range g.open {
 		if fd >= 0 {
 			_ = unix.Close(fd)
 		}
 	}
-	clear(g.files)
-	clear(g.dirs)
+	clear(g.open)
 }
 
 // find returns a file of the tables, if this version of cgroups has it.
@@ -75,7 +70,7 @@ func (g *Group) find(file string) (*rules.File, error) {
 
 // within opens the directory of the inner group; -1 if there is none.
 func (g *Group) within() (fd int) {
-	if fd, looked := g.dirs[inner]; looked {
+	if fd, looked := g.open[inner]; looked {
 		return fd
 	}
 	fd = -1
@@ -87,19 +82,19 @@ func (g *Group) within() (fd int) {
 			}
 		}
 	}
-	g.dirs[inner] = fd
+	g.open[inner] = fd
 	return fd
 }
 
-// open opens a file of the group. needs says which kernel has it. The caller closes it.
-func (g *Group) open(name, needs string, flag int) (fd int, err error) {
+// openFile opens a file of the group. needs says which kernel has it. The caller closes it.
+func (g *Group) openFile(name, needs string, flag int) (fd int, err error) {
 	controller, _, _ := strings.Cut(name, ".") // v1 mounts the file there
 	key := controller
 	if g.fs.version == 2 {
 		key = whole
 	}
 	top, mounted := g.fs.dirs[key]
-	dir, opened := g.dirs[key]
+	dir, opened := g.open[key]
 	switch {
 	case !mounted:
 		return -1, rules.Reason(abi.Unsupported, "the %s controller is not mounted", controller)
@@ -107,7 +102,7 @@ func (g *Group) open(name, needs string, flag int) (fd int, err error) {
 		if dir, err = openBeneath(top, g.rel); err != nil {
 			return -1, err
 		}
-		g.dirs[key] = dir
+		g.open[key] = dir
 	}
 	fd, err = openAt(dir, name, flag)
 	if !errors.Is(err, unix.ENOENT) {
@@ -133,7 +128,7 @@ func openAt(dir int, name string, flag int) (fd int, err error) {
 
 // reader is open for reading. Close closes it.
 func (g *Group) reader(name, needs string) (fd int, err error) {
-	if fd, opened := g.files[name]; opened {
+	if fd, opened := g.open[name]; opened {
 		return fd, nil
 	}
 	within := -1
@@ -141,10 +136,10 @@ func (g *Group) reader(name, needs string) (fd int, err error) {
 		within = g.within()
 	}
 	if fd, err = openAt(within, name, unix.O_RDONLY); err != nil {
-		fd, err = g.open(name, needs, unix.O_RDONLY)
+		fd, err = g.openFile(name, needs, unix.O_RDONLY)
 	}
 	if err == nil {
-		g.files[name] = fd
+		g.open[name] = fd
 	}
 	return fd, err
 }

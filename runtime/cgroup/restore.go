@@ -66,7 +66,7 @@ func (g *Group) empty(ctx context.Context, x *rules.File) error {
 	if errors.Is(err, unix.ENOSPC) {
 		// Linux refuses to empty the cpuset of a group of v2 that has processes. The parent's
 		// list means the same, until the parent's changes.
-		parent := &Group{fs: g.fs, rel: path.Dir(g.rel), dirs: map[string]int{}, files: map[string]int{}} // it may be the root
+		parent := &Group{fs: g.fs, rel: path.Dir(g.rel), open: map[string]int{}} // it may be the root
 		defer parent.Close()
 		list, readErr := parent.readFile(x.Name+".effective", "")
 		if err = readErr; err == nil {

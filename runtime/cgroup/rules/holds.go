@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"os"
@@ -125,21 +124,7 @@ func clamped(value, held string) bool {
 
 // sameNumbers is same for a list, which the kernel shows in order.
 func sameNumbers(value, held string) bool {
-	return value == held || IsList(held) && maps.Equal(numbersIn(value), numbersIn(held))
-}
-
-// numbersIn are the numbers of a text that IsList takes.
-func numbersIn(text string) map[int]bool {
-	all := map[int]bool{}
-	for part := range strings.SplitSeq(text, ",") {
-		first, last, _ := strings.Cut(part, "-")
-		from, _ := strconv.Atoi(first)
-		to, _ := strconv.Atoi(cmp.Or(last, first))
-		for n := from; n <= to; n++ {
-			all[n] = true
-		}
-	}
-	return all
+	return value == held || IsList(held) && maps.Equal(Numbers(value), Numbers(held))
 }
 
 // weighed is same for a weight, of which a device that has the default has no line.

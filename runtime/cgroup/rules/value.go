@@ -203,6 +203,24 @@ func list(value string) (string, bool) { return value, IsList(value) }
 // IsList reports whether a text is numbers and ranges such as 0-3,7, as cpuset.cpus takes
 // them. An empty one is none.
 func IsList(text string) bool {
+	_, ok := ranges(text)
+	return ok
+}
+
+// Numbers are those of a text that IsList takes; none of another.
+func Numbers(text string) map[uint64]bool {
+	all := map[uint64]bool{}
+	in, _ := ranges(text)
+	for _, r := range in {
+		for n := r[0]; n <= r[1]; n++ {
+			all[n] = true
+		}
+	}
+	return all
+}
+
+// ranges are the first and last numbers of a text that IsList takes, which ok says it is.
+func ranges(text string) (all [][2]uint64, ok bool) {
 	for part := range strings.SplitSeq(text, ",") {
 		first, last, ranged := strings.Cut(part, "-")
 		if !ranged {
@@ -211,10 +229,11 @@ func IsList(text string) bool {
 		from, noFirst := strconv.ParseUint(first, 10, 16)
 		to, noLast := strconv.ParseUint(last, 10, 16)
 		if noFirst != nil || noLast != nil || from > to {
-			return false
+			return nil, false
 		}
+		all = append(all, [2]uint64{from, to})
 	}
-	return true
+	return all, true
 }
 
 var pageSizes = regexp.MustCompile(`^[1-9][0-9]{0,8}[KMG]B$`)

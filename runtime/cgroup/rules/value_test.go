@@ -254,3 +254,12 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// Numbers that a list names twice count once.
+func TestNumbers(t *testing.T) {
+	for list, want := range map[string]int{"0": 1, "0-3": 4, "0-1,4,6-7": 5, "0-2,1-3": 4, "": 0, "x": 0, "3-1": 0, "0,x": 0} {
+		if got := rules.Numbers(list); len(got) != want {
+			t.Errorf("%q: %v, want %d numbers", list, got, want)
+		}
+	}
+}
