@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"strconv"
 	"strings"
-	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -13,63 +12,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
-
-// Origin is where plugins have asked for values.
-type Origin struct {
-	Hook        abi.Hook
-	At          time.Time
-	Generations map[string]string // of the plugins, by their ids: see Wish
-}
-
-// Files are the wishes for cgroup files among the changes of one object.
-func (o Origin) Files(changes []plugin.Owned, of abi.Object) (asked []Asked) {
-	for k := range changes {
-		if c := &changes[k].Change; c.Object == of && c.IsFile() {
-			asked = append(asked, o.asked(&changes[k]))
-		}
-	}
-	return asked
-}
-
-// Fields are the wishes for resources among the changes of one object, which has these changes already. Has of each is what the
-// object had before the first change.
-func (o Origin) Fields(changes []plugin.Owned, of abi.Object, object crifield.Object) (asked []Asked) {
-	before := crifield.Object{Container: new(crifield.Container)}
-	if object.Container != nil {
-		before.Container.Resources.Now = object.Container.Resources.Before()
-	}
-	for k := range changes {
-		c := &changes[k].Change
-		if c.Object != of || !OfResource(c) {
-			continue
-		}
-		a, has := o.asked(&changes[k]), ValueOf(inverse(before, c))
-		a.Has = &has
-		asked = append(asked, a)
-	}
-	return asked
-}
-
-func (o Origin) asked(by *plugin.Owned) Asked {
-	c := &by.Change
-	w := Wish{Plugin: by.Plugin, Generation: o.Generations[by.Plugin], Hook: o.Hook, Value: ValueOf(c), At: o.At, Raises: c.Raises}
-	return Asked{Target: TargetOf(c), Wish: w, Ends: c.Op == plugin.Withdraw}
-}
-
-// inverse is the change that brings back what an object has.
-func inverse(o crifield.Object, c *plugin.Change) *plugin.Change {
-	was := *c
-	was.Int, was.Text = 0, ""
-	switch c.Op {
-	case plugin.SetInt64:
-		was.Int, _ = o.Int64(c.Field)
-	case plugin.SetText:
-		was.Text, _ = o.Text(c.Field)
-	default:
-		was.Text, _ = o.Lookup(c.Field, c.Key)
-	}
-	return &was
-}
 
 // OfResource reports whether a change is one of a container's resources, and not of a file.
 func OfResource(c *plugin.Change) bool {

@@ -31,7 +31,7 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 	if changed := c.event.container.Resources.Own; !changed && (makes || !c.Ledger.Record(id).Has()) {
 		return
 	}
-	u := enforce.Update{Asked: c.event.fields(c.owned), At: c.event.at, Makes: makes}
+	u := enforce.Update{Asked: c.event.fields(c.owned, abi.Container, c.event.container), At: c.event.at, Makes: makes}
 	if updates {
 		u.Sent, u.Kubelet = enforce.Values(*c.method.Carries(c.req).Resources), c.event.kubeletValues()
 	}
@@ -50,7 +50,7 @@ func (c *call) askAhead() {
 	if c.event == nil || c.event.sent == nil {
 		return
 	}
-	asked := c.event.fields(c.owned)
+	asked := c.event.fields(c.owned, abi.Container, c.event.container)
 	for k := range asked {
 		asked[k].Sent = true
 	}
@@ -65,9 +65,50 @@ func (c *call) askAhead() {
 	}
 }
 
-// fields are the wishes for resources of the event's own container among changes of plugins.
-func (e *event) fields(changes []plugin.Owned) []enforce.Asked {
-	return e.origin().Fields(changes, abi.Container, crifield.Object{Container: e.container})
+// files are the wishes for cgroup files among the changes of one object.
+func (e *event) files(changes []plugin.Owned, of abi.Object) (asked []enforce.Asked) {
+	for k := range changes {
+		if c := &changes[k].Change; c.Object == of && c.IsFile() {
+			asked = append(asked, e.asked(&changes[k]))
+		}
+	}
+	return asked
+}
+
+// fields are the wishes for resources among the changes of one object: of a container, which has these changes already, or nil. Has of
+// each is what it had before the first change.
+func (e *event) fields(changes []plugin.Owned, of abi.Object, c *crifield.Container) (asked []enforce.Asked) {
+	before := crifield.Object{Container: new(crifield.Container)}
+	if c != nil {
+		before.Container.Resources.Now = c.Resources.Before()
+	}
+	for k := range changes {
+		was := changes[k].Change // what brings back the value before
+		if was.Object != of || !enforce.OfResource(&was) {
+			continue
+		}
+		was.Int, was.Text = 0, ""
+		switch was.Op {
+		case plugin.SetInt64:
+			was.Int, _ = before.Int64(was.Field)
+		case plugin.SetText:
+			was.Text, _ = before.Text(was.Field)
+		default:
+			was.Text, _ = before.Lookup(was.Field, was.Key)
+		}
+		a, has := e.asked(&changes[k]), enforce.ValueOf(&was)
+		a.Has = &has
+		asked = append(asked, a)
+	}
+	return asked
+}
+
+func (e *event) asked(by *plugin.Owned) enforce.Asked {
+	c := &by.Change
+	w := enforce.Wish{
+		Plugin: by.Plugin, Generation: e.host.Generations[by.Plugin], Hook: e.hook, Value: enforce.ValueOf(c), At: e.at, Raises: c.Raises,
+	}
+	return enforce.Asked{Target: enforce.TargetOf(c), Wish: w, Ends: c.Op == plugin.Withdraw}
 }
 
 // kubeletValues are the resources that kubelet's update of the container names.
@@ -87,7 +128,7 @@ func (c *call) repeatWishes() {
 		return
 	}
 	var again []plugin.Owned
-	sent, asked := map[enforce.Target]string{}, c.event.fields(c.owned)
+	sent, asked := map[enforce.Target]string{}, c.event.fields(c.owned, abi.Container, c.event.container)
 	named := c.event.kubeletValues()
 	with := cmp.Or(proto.CloneOf(c.event.sent.Resources.Now), &runtimeapi.LinuxContainerResources{})
 	enforce.NamePartners(with, c.event.container.Resources.Now)

@@ -12,11 +12,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// origin is where plugins of the event have asked for values.
-func (e *event) origin() enforce.Origin {
-	return enforce.Origin{Hook: e.hook, At: e.at, Generations: e.host.Generations}
-}
-
 // deferUpdates notes what plugins want of pods and containers other than the event's own, and has these
 // reconciled. It does not wait, since an object's queue may hold an event that waits for ours; a caller that
 // is in no queue may wait for what it returns.
@@ -40,7 +35,7 @@ func (i *interceptor) deferUpdates(ctx context.Context, e *event, owned []plugin
 		if c, known := i.Store.Container(id.Container); known { // kubelet may have changed it since it was handed out
 			has.Container = crifield.ContainerOf(c)
 		}
-		asked := append(e.origin().Files(owned, handle), e.origin().Fields(owned, handle, has)...)
+		asked := append(e.files(owned, handle), e.fields(owned, handle, has.Container)...)
 		if _, any := i.Enforcer.Ask(o, asked); any {
 			reconciled = append(reconciled, i.Enforcer.Reconcile(ctx, id))
 		}
@@ -55,7 +50,7 @@ func (i *interceptor) deferUpdates(ctx context.Context, e *event, owned []plugin
 // cannot be written.
 func (i *interceptor) applyFiles(ctx context.Context, e *event, of abi.Object, changes []plugin.Owned) (rollback func(), err error) {
 	target := e.object(of)
-	revert, any := i.Enforcer.Ask(target, e.origin().Files(changes, of))
+	revert, any := i.Enforcer.Ask(target, e.files(changes, of))
 	if !any {
 		return func() {}, nil
 	}
@@ -119,7 +114,7 @@ func (c *call) enforceOwn(ctx context.Context, after *event) {
 	}
 	asked := false
 	if own.Container != nil && effect != cri.Stops {
-		_, asked = values.Ask(own, c.event.origin().Files(c.owned, abi.Container))
+		_, asked = values.Ask(own, c.event.files(c.owned, abi.Container))
 	}
 	switch {
 	case effect == cri.Stops:
