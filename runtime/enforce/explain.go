@@ -22,7 +22,7 @@ import (
 func (e *Enforcer) Explain(ctx context.Context, text string) (*explain.Report, error) {
 	var newest []pods.Pod // sandboxes, one of each pod
 	for _, p := range e.Store.Pods() {
-		if pod, ok := e.pod(UID(p.Config)); ok && pod.ID == p.ID {
+		if pod := e.pod(UID(p.Config)); pod != nil && pod.ID == p.ID {
 			newest = append(newest, p)
 		}
 	}

@@ -18,16 +18,10 @@ func (l *Ledger) Retain(live func(ID) bool, exists func(group string) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for uid, p := range l.pods {
-		if id := (ID{Pod: uid}); !live(id) {
-			if time.Since(p.changed) > forgetAfter {
-				l.vacate(id, live, exists)
-			}
-			continue
-		}
-		for container := range p.objects {
-			if container != "" && !live(ID{uid, container}) {
-				l.remove(ID{uid, container})
-			}
+		if live(ID{Pod: uid}) {
+			l.removeEnded(uid, live)
+		} else if time.Since(p.changed) > forgetAfter {
+			l.vacate(uid, live, exists)
 		}
 	}
 	maps.DeleteFunc(l.ignored, func(uid string, _ error) bool {
@@ -35,20 +29,23 @@ func (l *Ledger) Retain(live func(ID) bool, exists func(group string) bool) {
 	})
 }
 
-func (l *Ledger) vacate(id ID, live func(ID) bool, exists func(group string) bool) {
-	p := l.pods[id.Pod]
-	if p == nil {
-		return
-	}
-	o := p.objects[""]
-	if o == nil || !exists(o.group) {
+func (l *Ledger) vacate(uid string, live func(ID) bool, exists func(group string) bool) {
+	id := ID{Pod: uid}
+	switch o := l.find(id); {
+	case l.pods[uid] == nil:
+	case o == nil || !exists(o.group):
 		l.remove(id)
-		return
+	default:
+		o.vacant = true
+		l.removeEnded(uid, live)
 	}
-	o.vacant = true
-	for container := range p.objects {
-		if container != "" && !live(ID{id.Pod, container}) {
-			l.remove(ID{id.Pod, container})
+}
+
+// removeEnded removes the containers of a pod that are not live.
+func (l *Ledger) removeEnded(uid string, live func(ID) bool) {
+	for container := range l.pods[uid].objects {
+		if container != "" && !live(ID{uid, container}) {
+			l.remove(ID{uid, container})
 		}
 	}
 }

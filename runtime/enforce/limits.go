@@ -69,8 +69,7 @@ func (e *Enforcer) PodLimit(ctx context.Context, id ID, pod *crifield.Pod, file 
 
 // kubelets is kubelet's limit of the pod.
 func (w work) kubelets(ctx context.Context, file string) rules.Limit {
-	pod, _ := w.pod(w.id.Pod)
-	return rules.ParseLimit(file, w.PodLimit(ctx, w.id, pod, file))
+	return rules.ParseLimit(file, w.PodLimit(ctx, w.id, w.pod(w.id.Pod), file))
 }
 
 // live reports whether a container runs or is about to. That one has exited by itself shows in
@@ -172,8 +171,8 @@ func (w work) wanted(container, file string, raised []Raised) rules.Limit {
 // (KEP-2837), the limit is no sum: CRI does not tell of them. kubelet gives each container a limit
 // where the pod has one, but for ephemeral ones.
 func (w work) isSum(file string, limit rules.Limit) bool {
-	pod, known := w.pod(w.id.Pod)
-	if !known {
+	pod := w.pod(w.id.Pod)
+	if pod == nil {
 		return false
 	}
 	overhead := crifield.Object{Container: &crifield.Container{Resources: pod.Overhead}}

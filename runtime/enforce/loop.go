@@ -143,8 +143,7 @@ func (w work) reconcile(ctx context.Context) (pod Queued) {
 				why = Vacant
 			}
 			w.decideLimits(ctx)
-			p, _ := w.pod(w.id.Pod)
-			w.carryOut(ctx, crifield.Object{Pod: p}, why)
+			w.carryOut(ctx, crifield.Object{Pod: w.pod(w.id.Pod)}, why)
 		}
 		return nil
 	}

@@ -31,13 +31,13 @@ func UID(config *runtimeapi.PodSandboxConfig) string {
 	return SandboxName(config)
 }
 
-// pod returns the newest sandbox of a pod by the ledger's name of it.
-func (e *Enforcer) pod(uid string) (*crifield.Pod, bool) {
+// pod returns the newest sandbox of a pod by the ledger's name of it; nil if the store has none.
+func (e *Enforcer) pod(uid string) *crifield.Pod {
 	p, ok := e.Store.FindPod(func(config *runtimeapi.PodSandboxConfig) bool { return UID(config) == uid })
 	if !ok {
-		return nil, false
+		return nil
 	}
-	return crifield.PodOf(p), true
+	return crifield.PodOf(p)
 }
 
 // SandboxName tells the sandboxes of a node apart before they have an ID.
@@ -52,11 +52,10 @@ func (e *Enforcer) Sandbox(of ID) (id string, ok bool) {
 		c, known := e.Store.Container(of.Container)
 		return c.PodID, known
 	}
-	pod, known := e.pod(of.Pod)
-	if !known {
-		return "", false
+	if pod := e.pod(of.Pod); pod != nil {
+		return pod.ID, true
 	}
-	return pod.ID, true
+	return "", false
 }
 
 // objectOf names an object of the ledger for an event.
@@ -147,8 +146,8 @@ func (w work) dropFailures(ctx context.Context) {
 func (w work) ended(ctx context.Context, group string) bool {
 	gone := group != "" && !w.hasGroup(group)
 	if w.id.Container == "" {
-		p, known := w.pod(w.id.Pod)
-		return gone && known && p.State == "notready"
+		p := w.pod(w.id.Pod)
+		return gone && p != nil && p.State == "notready"
 	}
 	c, _ := w.Store.Container(w.id.Container)
 	return c.State == runtimeapi.ContainerState_CONTAINER_EXITED || gone && w.exited(ctx, Scan)

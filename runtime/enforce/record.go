@@ -64,7 +64,7 @@ func (r Record) Move(pod string) {
 func (r Record) Vacate(live func(ID) bool, exists func(group string) bool) {
 	r.l.mu.Lock()
 	defer r.l.mu.Unlock()
-	r.l.vacate(r.id, live, exists)
+	r.l.vacate(r.id.Pod, live, exists)
 }
 
 // Vacant reports whether an object is a pod that has lost its last sandbox. It may have another one

@@ -12,14 +12,12 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
-// updateRequest asks the runtime for other resources of a container.
-type updateRequest = runtimeapi.UpdateContainerResourcesRequest
-
 // Around calls send, which sends the update r of a container's resources to the runtime. Values for which the kernel would
 // refuse it are cleared meanwhile, and come back whatever happens; what an accepted update has overwritten is written
 // again. cause is the call that the update is; "" is one of the proxy's own, which is no reason for the next one.
 func (e *Enforcer) Around(
-	ctx context.Context, obj observe.Object, c *crifield.Container, r *updateRequest, cause string, send func() error,
+	ctx context.Context, obj observe.Object, c *crifield.Container, r *runtimeapi.UpdateContainerResourcesRequest, cause string,
+	send func() error,
 ) error {
 	own := crifield.Object{Container: c}
 	var hold *cgroup.Suspension

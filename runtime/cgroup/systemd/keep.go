@@ -185,10 +185,21 @@ func (m *Manager) dueOf(group string) map[string]*due {
 }
 
 // Retry has systemd keep what it was to keep and does not yet: there was no connection, or
-// systemd refused. It ends early if systemd does not answer.
+// systemd refused. It ends early if systemd does not answer. Without a
+// connection, it forgets units that have gone.
 func (m *Manager) Retry(ctx context.Context) {
 	m.mu.Lock()
 	all, conn, systemdVersion := maps.Clone(m.due), m.conn, m.version
+	if conn == nil {
+		maps.DeleteFunc(m.due, func(k Kept, d *due) bool {
+			gone := d.Gone()
+			if gone {
+				delete(m.oomGroups, k.Group)
+				delete(m.written, k.Group)
+			}
+			return gone
+		})
+	}
 	m.mu.Unlock()
 	if conn == nil {
 		return
@@ -264,27 +275,11 @@ func (m *Manager) set(ctx context.Context, conn *dbus.Conn, k Kept, d due, prope
 	return answers
 }
 
-// postpone notes what is due. Without a connection that includes units which have gone, so that it
-// looks for them now and then.
 func (m *Manager) postpone(k Kept, d due) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.due[k] = &d
-	if len(m.due) > m.maxDue {
-		maps.DeleteFunc(m.due, func(k Kept, d *due) bool {
-			gone := d.Gone()
-			if gone {
-				delete(m.oomGroups, k.Group)
-				delete(m.written, k.Group)
-			}
-			return gone
-		})
-		m.maxDue = 2*len(m.due) + minDue
-	}
 }
-
-// minDue is how much may be due before units that have gone are looked for.
-const minDue = 1000
 
 // setProperties sets properties of the unit that has the cgroup. One that has gone, or has
 // another cgroup, is no error: naming it in SetUnitProperties would make systemd load it.

@@ -79,7 +79,6 @@ type Manager struct {
 	reported bool  // as unavailable, since the last connection
 	silent   bool  // systemd did not answer the last call in time
 	due      map[Kept]*due
-	maxDue   int // how much may be due before it is looked through
 
 	// oomGroups are values of memory.oom.group, by the path of the cgroup, of units of which systemd has not answered a
 	// call in time: it may still carry that out, and overwrite the file.
@@ -94,7 +93,7 @@ func New(cgroups int, addresses []Address, events Events) *Manager {
 	tried := make(chan struct{})
 	return &Manager{
 		cgroups: cgroups, addresses: addresses, events: events, tried: tried, hasTried: sync.OnceFunc(func() { close(tried) }),
-		due: map[Kept]*due{}, maxDue: minDue, oomGroups: map[string]string{},
+		due: map[Kept]*due{}, oomGroups: map[string]string{},
 		written: map[string]map[string]written{},
 	}
 }
