@@ -1,6 +1,7 @@
 package intercept
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
@@ -17,11 +18,9 @@ import (
 // at a time. Lists begin with the pod that has the ID from, or the first one after that. If a limit stops the plugin, next is
 // where the next Tick is to begin, else "".
 func Tick(ctx context.Context, o Options, m plugin.Member, from string) (next string) {
-	kept := &errorKeeper{Plugin: m.Plugin}
-	m.Hooks, m.Plugin = m.Hooks&abi.HookSetOf(abi.Tick), kept
 	e, i := &event{round: round{from: from}}, &interceptor{Options: o}
-	err := i.standalone(ctx, e, abi.Tick, nil, m)     // else ctx has ended, or the chain has told of it
-	if err == nil && kept.called && kept.err == nil { // a whole Tick has not repeated what earlier generations asked for in theirs
+	called, err := i.standalone(ctx, e, abi.Tick, nil, m) // an error is ctx's, or the chain has told of it
+	if called && err == nil {                             // a whole Tick has not repeated what earlier generations asked for in theirs
 		i.Withdraw(ctx, func(of enforce.ID, _ enforce.Target, w enforce.Wish) bool {
 			if w.Plugin != m.ID || w.Hook != abi.Tick || w.Generation == i.Generations[m.ID] {
 				return false
@@ -34,9 +33,14 @@ func Tick(ctx context.Context, o Options, m plugin.Member, from string) (next st
 }
 
 // standalone calls one plugin in a hook of no call, about a pod or nil, and carries out
-// what it wants. The error is ctx's, or a panic's, which no caller would survive.
-func (i *interceptor) standalone(ctx context.Context, e *event, hook abi.Hook, pod *crifield.Pod, m plugin.Member) (err error) {
+// what it wants. It is not called if its hooks or its match exclude that. The error is the plugin's, or ctx's, or a panic's, which no
+// caller would survive.
+func (i *interceptor) standalone(
+	ctx context.Context, e *event, hook abi.Hook, pod *crifield.Pod, m plugin.Member,
+) (called bool, err error) {
 	i.begin(e, hook, pod)
+	kept := &errorKeeper{Plugin: m.Plugin}
+	m.Hooks, m.Plugin = m.Hooks&abi.HookSetOf(hook), kept
 	defer func() {
 		if r := recover(); r != nil {
 			i.Observer.Observe(ctx, &observe.Panicked{
@@ -53,12 +57,12 @@ func (i *interceptor) standalone(ctx context.Context, e *event, hook abi.Hook, p
 	}
 	owned, err := i.NewChain(m).Dispatch(ctx, plugin.NewBudget(budget), e)
 	if i.Cut.hasBegun() {
-		return context.Canceled
+		return kept.called, context.Canceled
 	}
 	_, _ = i.applyFiles(ctx, e, abi.Pod, owned) // a failure is an event
 	reconciled := i.deferUpdates(ctx, e, owned)
 	if hook == abi.Tick { // which is in no queue
 		reconciled.Wait(context.WithoutCancel(ctx))
 	}
-	return err
+	return kept.called, cmp.Or(err, kept.err)
 }

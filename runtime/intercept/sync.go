@@ -73,7 +73,7 @@ func (s *Synchronized) expects(generation string) bool {
 // Events of the pod wait meanwhile. If the plugin fails in Synchronize, it has failed at
 // the event, and the next event calls Synchronize again. The options are those of the chain.
 func (s *Synchronized) Member(o Options, m plugin.Member) plugin.Member {
-	m.Plugin = &syncedPlugin{m.Plugin, newSyncCaller(o, m, s)}
+	m.Plugin = &syncedPlugin{m.Plugin, &syncCaller{&interceptor{Options: o}, m, s}}
 	return m
 }
 
@@ -84,7 +84,7 @@ func (s *Synchronized) Member(o Options, m plugin.Member) plugin.Member {
 // what Member does to it.
 func (s *Synchronized) Sweep(ctx context.Context, o Options, m plugin.Member, enough func() bool) (left int, err error) {
 	all := o.Store.Pods()
-	caller := newSyncCaller(o, m, s)
+	caller := &syncCaller{&interceptor{Options: o}, m, s}
 	earlier := caller.earlier()
 	s.forget(o.Store)
 	for i, p := range all {

@@ -22,15 +22,6 @@ type syncCaller struct {
 	*interceptor
 	member plugin.Member
 	state  *Synchronized
-	ticks  bool // the plugin has Tick, in which it repeats what it asked for there
-}
-
-func newSyncCaller(o Options, m plugin.Member, state *Synchronized) *syncCaller {
-	// An event's failure counts for the breaker, which must not count it twice; a
-	// sweep leaves a plugin alone whose breaker is open.
-	ticks := m.Hooks.Has(abi.Tick)
-	m.Breaker, m.Hooks = nil, m.Hooks&abi.HookSetOf(abi.Synchronize)
-	return &syncCaller{interceptor: &interceptor{Options: o}, member: m, state: state, ticks: ticks}
 }
 
 // call calls the plugin, with the store's own view of the pod if it has one, and carries
@@ -42,20 +33,16 @@ func (s *syncCaller) call(ctx context.Context, pod *crifield.Pod) error {
 	}
 	told := s.Store.Containers(pod.ID)
 	complete := len(s.Store.IDsByListAlone(pod.ID)) == 0
-	kept := &errorKeeper{Plugin: s.member.Plugin}
 	m := s.member
-	m.Plugin = kept
-	if err := s.standalone(ctx, new(event), abi.Synchronize, pod, m); err != nil {
-		return err
-	}
-	err := kept.err
-	if !kept.called { // its match excludes the pod, or ctx has ended
+	m.Breaker = nil // an event's failure counts once, and a sweep leaves a plugin alone whose breaker is open
+	called, err := s.standalone(ctx, new(event), abi.Synchronize, pod, m)
+	if err == nil && !called { // its match excludes the pod, or ctx has ended
 		err = context.Cause(ctx)
 	}
 	if err != nil || !complete { // it may not know yet what to ask for
 		return err
 	}
-	containers := !kept.called || mayAskForContainers(&s.member)
+	containers := !called || mayAskForContainers(&s.member)
 	s.Enforcer.Withdraw(ctx, func(of enforce.ID, _ enforce.Target, w enforce.Wish) bool {
 		may := of.Container == "" || containers && slices.ContainsFunc(told, func(c pods.Container) bool { return c.ID == of.Container })
 		if !may || !s.isEarlier(w) {
@@ -75,7 +62,7 @@ func mayAskForContainers(m *plugin.Member) bool {
 
 // isEarlier reports whether a wish is one of the plugin's earlier generations, which ends with Synchronize.
 func (s *syncCaller) isEarlier(w enforce.Wish) bool {
-	if w.Hook == abi.Tick && s.ticks {
+	if w.Hook == abi.Tick && s.member.Hooks.Has(abi.Tick) { // in which the plugin repeats what it asked for there
 		return false
 	}
 	return w.Plugin == s.member.ID && w.Generation != s.Generations[w.Plugin] && !s.state.expects(w.Generation)
