@@ -99,19 +99,14 @@ func (g *Group) get(x *rules.File) (string, error) {
 	return x.V1.Read(held)
 }
 
-// set writes a value that is to stay: see put and keep. A burst above a new quota is cut to it.
+// set writes a value that is to stay: see put and keeping. A burst above a new quota is cut to it.
 func (g *Group) set(ctx context.Context, x *rules.File, value string) error {
 	value = g.Rounded(x.Name, value)
 	put := g.put
 	if x.Name == rules.CPUMax {
 		put = g.putQuota
 	}
-	before := g.beforeKeep(x)
-	if err := put(x, value); err != nil {
-		return err
-	}
-	g.keep(ctx, x, before)
-	return nil
+	return g.keeping(ctx, x, func() error { return put(x, value) })
 }
 
 // putQuota is put of cpu.max. The kernel refuses a quota below the burst, which is cut to it first, and

@@ -77,8 +77,7 @@ func (g *Group) empty(ctx context.Context, x *rules.File) error {
 }
 
 // restoreExact writes the kernel's file that holds exactly what the file shows.
-func (g *Group) restoreExact(ctx context.Context, x *rules.File, value string) (err error) {
-	before := g.beforeKeep(x)
+func (g *Group) restoreExact(ctx context.Context, x *rules.File, value string) error {
 	if x.Name == rules.CPUIdle { // the kernel takes no share before it is 0
 		use := g.fs.enter(g.rel)
 		defer g.fs.leave(g.rel, use)
@@ -87,13 +86,14 @@ func (g *Group) restoreExact(ctx context.Context, x *rules.File, value string) (
 			return nil
 		}
 		delete(use.kept, x.Name)
-		err = g.put(x, "0")
 	}
-	if err == nil {
-		err = g.writeFile(x.Exact(g.fs.version), "", value)
-	}
-	if err == nil {
-		g.keep(ctx, x, before)
-	}
-	return err
+	return g.keeping(ctx, x, func() (err error) {
+		if x.Name == rules.CPUIdle {
+			err = g.put(x, "0")
+		}
+		if err == nil {
+			err = g.writeFile(x.Exact(g.fs.version), "", value)
+		}
+		return err
+	})
 }

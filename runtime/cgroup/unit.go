@@ -17,20 +17,17 @@ func (f *FS) UseSystemd(m *systemd.Manager) {
 	}
 }
 
-// beforeKeep returns what the kernel's files of a value have, for keep after the write.
-func (g *Group) beforeKeep(x *rules.File) map[string]string {
-	if g.fs.systemd == nil || !systemd.IsUnit(g.rel) {
-		return nil
-	}
-	return g.fs.systemd.Texts(x.Name, g.fs.filesOf(g.rel).Read)
-}
-
-// keep has systemd keep what a file holds now. The kernel has taken the value, so that there
-// is no error for the caller.
-func (g *Group) keep(ctx context.Context, x *rules.File, before map[string]string) {
+// keeping has systemd keep what a write leaves in a file. After the write the kernel has taken the value, so that there is no other
+// error for the caller.
+func (g *Group) keeping(ctx context.Context, x *rules.File, write func() error) error {
 	f := g.fs
 	if f.systemd == nil || !systemd.IsUnit(g.rel) {
-		return
+		return write()
+	}
+	files := f.filesOf(g.rel)
+	files.Before = f.systemd.Texts(x.Name, files.Read)
+	if err := write(); err != nil {
+		return err
 	}
 	// systemd has the path from the hierarchy's top, also if the mount shows a part of it. Seen from a
 	// cgroup namespace below the mount's top, that is the hierarchy's.
@@ -38,9 +35,8 @@ func (g *Group) keep(ctx context.Context, x *rules.File, before map[string]strin
 	if !strings.Contains(f.shown, "..") {
 		full = path.Join(f.shown, full)
 	}
-	files := f.filesOf(g.rel)
-	files.Before = before
 	f.systemd.Keep(ctx, systemd.Kept{Group: full, File: x.Name}, files)
+	return nil
 }
 
 // filesOf opens the group for each use: systemd may be sent a value later.
