@@ -19,7 +19,7 @@ func (l *Ledger) Retain(live func(ID) bool, exists func(group string) bool) {
 	defer l.mu.Unlock()
 	for uid, p := range l.pods {
 		if live(ID{Pod: uid}) {
-			l.removeEnded(uid, live)
+			removeEnded(l, uid, live)
 		} else if time.Since(p.changed) > forgetAfter {
 			l.vacate(uid, live, exists)
 		}
@@ -37,12 +37,12 @@ func (l *Ledger) vacate(uid string, live func(ID) bool, exists func(group string
 		l.remove(id)
 	default:
 		o.vacant = true
-		l.removeEnded(uid, live)
+		removeEnded(l, uid, live)
 	}
 }
 
 // removeEnded removes the containers of a pod that are not live.
-func (l *Ledger) removeEnded(uid string, live func(ID) bool) {
+func removeEnded(l *Ledger, uid string, live func(ID) bool) {
 	for container := range l.pods[uid].objects {
 		if container != "" && !live(ID{uid, container}) {
 			l.remove(ID{uid, container})

@@ -69,7 +69,7 @@ func (c *call) askAhead() {
 func (e *event) files(changes []plugin.Owned, of abi.Object) (asked []enforce.Asked) {
 	for k := range changes {
 		if c := &changes[k].Change; c.Object == of && c.IsFile() {
-			asked = append(asked, e.asked(&changes[k]))
+			asked = append(asked, askedIn(e, &changes[k]))
 		}
 	}
 	return asked
@@ -96,14 +96,15 @@ func (e *event) fields(changes []plugin.Owned, of abi.Object, c *crifield.Contai
 		default:
 			was.Text, _ = before.Lookup(was.Field, was.Key)
 		}
-		a, has := e.asked(&changes[k]), enforce.ValueOf(&was)
+		a, has := askedIn(e, &changes[k]), enforce.ValueOf(&was)
 		a.Has = &has
 		asked = append(asked, a)
 	}
 	return asked
 }
 
-func (e *event) asked(by *plugin.Owned) enforce.Asked {
+// askedIn is the wish of a plugin's change in an event.
+func askedIn(e *event, by *plugin.Owned) enforce.Asked {
 	c := &by.Change
 	w := enforce.Wish{
 		Plugin: by.Plugin, Generation: e.host.Generations[by.Plugin], Hook: e.hook, Value: enforce.ValueOf(c), At: e.at, Raises: c.Raises,

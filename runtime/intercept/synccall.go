@@ -108,7 +108,8 @@ type syncedPlugin struct {
 // event's failure.
 func (p *syncedPlugin) Call(ctx context.Context, budget *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
 	e, ok := ev.(*event)
-	if !ok || e.pod == nil || e.pod.ID == "" || e.hook == abi.Synchronize {
+	ofPod := ok && e.pod != nil && e.pod.ID != ""
+	if !ofPod || e.hook == abi.Synchronize {
 		return p.Plugin.Call(ctx, budget, ev, adj)
 	}
 	var container string
