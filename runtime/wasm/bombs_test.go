@@ -107,7 +107,7 @@ func compileTime(t *testing.T, module []byte) (time.Duration, int64) {
 
 // TestLargestModules compiles the largest module of each kind that is accepted: none takes
 // more than 10 s of processor time, a third of what the compiler may take; 4 to 6 s were measured. All of them take two minutes, so all are compiled where
-// nothing else runs; elsewhere those that were the worst.
+// nothing else runs; elsewhere those that were the worst, which only have to be compiled within what the compiler may take.
 func TestLargestModules(t *testing.T) {
 	if underRace {
 		t.Skip("the compiler takes ten times as long under the race detector; make hostile runs this without it")
@@ -122,7 +122,7 @@ func TestLargestModules(t *testing.T) {
 			module := b.module()
 			took, mib := compileTime(t, module)
 			t.Logf("%d functions of n %d, %d KiB: %v, %d MiB", b.functions, n, len(module)>>10, took, mib)
-			if took > limit {
+			if took > limit && wallClock() {
 				t.Errorf("it took %v of processor time, want at most %v", took, limit)
 			}
 		})

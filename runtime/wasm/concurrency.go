@@ -84,5 +84,5 @@ func (s permit) releasePlugin() {
 // quick, so most plugins never are, and this costs them nothing.
 func (p *guests) isSlow() bool {
 	last := p.lastSlow.Load()
-	return last != nil && time.Since(*last) < slowFor
+	return last != nil && time.Since(*last) < p.slowFor
 }

@@ -32,6 +32,7 @@ type guests struct {
 	perPlugin, slow, running limiter // of this plugin's guests, those of all slow plugins, and all
 
 	lastSlow atomic.Pointer[time.Time] // when a slow call of it ended; nil if none was
+	slowFor  time.Duration             // the constant, but in tests
 
 	instances atomic.Int64 // that there are, in use or not
 

@@ -21,7 +21,7 @@ import (
 // exit, loop and fail in between, or go away. No good call may notice.
 func TestHammer(t *testing.T) {
 	engines(t, func(t *testing.T, e *Engine) {
-		p := load(t, e, "fickle", PluginOptions{Timeout: 10 * time.Second, Instances: 4})
+		p := load(t, e, "fickle", PluginOptions{Timeout: time.Minute, Instances: 4})
 		var good, bad atomic.Int64
 		var wg sync.WaitGroup
 		for w := range 8 {

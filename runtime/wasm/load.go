@@ -143,6 +143,7 @@ func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o
 	p := &guests{
 		id: id, effectiveLimits: t, static: m.Manifest != nil, options: o,
 		memory: &memoryBudget{of: e.memory}, perPlugin: newLimiter(e.running.allButOne()), slow: e.slow, running: e.running,
+		slowFor: slowFor,
 		closing: closing.Done(), end: end, pages: m.Memory.Min, mutable: len(m.Mutable()),
 	}
 	_, most, _ := o.Limits(abi.Limits{})
