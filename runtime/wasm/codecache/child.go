@@ -59,7 +59,7 @@ func runChild(ctx context.Context, program, job string, module []byte, l Limits)
 	cmd.Dir = "/"
 	cmd.Stdin = bytes.NewReader(module)
 	cmd.Stdout, cmd.Stderr = said, crash
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = 10 * time.Second // for pipes that close when the child ends, on a machine that stalls
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	// The signal comes when the thread ends that started the child, so that must not be one that Go may end.
 	runtime.LockOSThread()

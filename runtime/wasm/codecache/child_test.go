@@ -162,17 +162,18 @@ func TestChildWithoutThreads(t *testing.T) {
 // A compiler that does not end well is an error that says which limit it ran
 // into, or what it said, and leaves nothing behind.
 func TestChildThatFails(t *testing.T) {
-	limits := codecache.Limits{CPU: time.Second, Wall: 10 * time.Minute, Output: 1 << 20}
-	short, small := limits, limits
+	limits := codecache.Limits{CPU: 10 * time.Minute, Wall: 10 * time.Minute, Output: 1 << 20} // more than a slow machine needs
+	short, small, little := limits, limits, limits
 	small.Memory = 128 << 20
 	short.Wall = 200 * time.Millisecond
+	little.CPU = time.Second
 	for _, tt := range []struct {
 		settings string
 		limits   codecache.Limits
 		want     string
 	}{
 		{"hungry", small, tooMuchMemory},
-		{"busy", limits, "took more than the 1s of processor time that it may"},
+		{"busy", little, "took more than the 1s of processor time that it may"},
 		{"asleep", short, "took longer than the 200ms that it may"},
 		{"unhappy", limits, "the module is no good"},
 		{"crashing", limits, "a fault of the compiler"},
