@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -59,7 +60,8 @@ func play(t *testing.T, engine *wasm.Engine, p Plugin, file string) {
 		t.Run(p.Name+"/"+c.Name, func(t *testing.T) {
 			got, err := simulate.RunCase(t.Context(), c, func(o simulate.LoadOptions) (plugin.Plugin, error) {
 				return engine.Load(t.Context(), p.Name, p.Module, wasm.PluginOptions{
-					Config: []byte(o.Config), Granted: o.Granted, Features: o.Features, Observer: o.Observer, KV: o.KV, Metrics: o.Metrics,
+					Timeout: time.Minute, // a machine that stalls breaks no limit
+					Config:  []byte(o.Config), Granted: o.Granted, Features: o.Features, Observer: o.Observer, KV: o.KV, Metrics: o.Metrics,
 				})
 			})
 			if err != nil {

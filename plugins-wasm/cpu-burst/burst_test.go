@@ -248,7 +248,10 @@ func open(t *testing.T, event *simulate.Event) *simulate.Simulator {
 	}
 	t.Cleanup(func() { engine.Close(context.Background()) })
 	s, err := simulate.Open(t.Context(), event, simulate.Options{ID: "20-cpu-burst", Policy: plugin.Fail, Load: func(o simulate.LoadOptions) (plugin.Plugin, error) {
-		return engine.Load(t.Context(), "cpu-burst", code, wasm.PluginOptions{Config: []byte(o.Config), Granted: o.Granted, Features: o.Features, Observer: o.Observer})
+		return engine.Load(t.Context(), "cpu-burst", code, wasm.PluginOptions{
+			Timeout: time.Minute, // a machine that stalls breaks no limit
+			Config:  []byte(o.Config), Granted: o.Granted, Features: o.Features, Observer: o.Observer,
+		})
 	}})
 	if err != nil {
 		t.Fatal(err)

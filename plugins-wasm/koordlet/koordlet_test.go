@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -59,7 +60,10 @@ func open(t *testing.T, file string) player {
 	}
 	t.Cleanup(func() { engine.Close(context.Background()) })
 	load := func(o simulate.LoadOptions) (plugin.Plugin, error) {
-		return engine.Load(t.Context(), "koordlet", module, wasm.PluginOptions{Config: []byte(config), Granted: o.Granted, Features: o.Features, Observer: o.Observer})
+		return engine.Load(t.Context(), "koordlet", module, wasm.PluginOptions{
+			Timeout: time.Minute, // a machine that stalls breaks no limit
+			Config:  []byte(config), Granted: o.Granted, Features: o.Features, Observer: o.Observer,
+		})
 	}
 	kept, err := load(simulate.LoadOptions{}) // so that the code is compiled once
 	if err != nil {

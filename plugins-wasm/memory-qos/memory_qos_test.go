@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -253,7 +254,8 @@ func open(t *testing.T, event *simulate.Event) *simulate.Simulator {
 	t.Cleanup(func() { engine.Close(context.Background()) })
 	s, err := simulate.Open(t.Context(), event, simulate.Options{ID: "20-memory-qos", Policy: plugin.Fail, Load: func(o simulate.LoadOptions) (plugin.Plugin, error) {
 		return engine.Load(t.Context(), "memory-qos", code, wasm.PluginOptions{
-			Config: []byte(o.Config), Granted: o.Granted, Features: o.Features, Observer: o.Observer,
+			Timeout: time.Minute, // a machine that stalls breaks no limit
+			Config:  []byte(o.Config), Granted: o.Granted, Features: o.Features, Observer: o.Observer,
 		})
 	}})
 	if err != nil {

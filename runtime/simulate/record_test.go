@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -28,7 +29,10 @@ func watchedCalls(t testing.TB, w plugin.Watcher) *Simulator {
 		t.Fatal(err)
 	}
 	s, err := Open(t.Context(), e, Options{ID: "10-qos", Quiet: true, Load: func(o LoadOptions) (plugin.Plugin, error) {
-		p, err := engine.Load(t.Context(), "10-qos", code, wasm.PluginOptions{Granted: o.Granted, KV: o.KV, Metrics: o.Metrics, Features: o.Features})
+		p, err := engine.Load(t.Context(), "10-qos", code, wasm.PluginOptions{
+			Timeout: time.Minute, // a machine that stalls breaks no limit
+			Granted: o.Granted, KV: o.KV, Metrics: o.Metrics, Features: o.Features,
+		})
 		if err == nil && w != nil {
 			p.(plugin.Watched).Watch(w)
 		}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -41,7 +42,8 @@ func newRecordings(t *testing.T) *recordings {
 func (r *recordings) loader(t *testing.T, code []byte) Loader {
 	return func(o LoadOptions) (plugin.Plugin, error) {
 		return r.engine.Load(t.Context(), "10-fixture", code, wasm.PluginOptions{
-			Config: []byte(o.Config), Granted: o.Granted, KV: o.KV, Metrics: o.Metrics, Features: o.Features, Observer: o.Observer,
+			Timeout: time.Minute, // a machine that stalls breaks no limit
+			Config:  []byte(o.Config), Granted: o.Granted, KV: o.KV, Metrics: o.Metrics, Features: o.Features, Observer: o.Observer,
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
@@ -104,7 +105,8 @@ func (g *Guest) Answer(t *testing.T, c fixture.Case) fixture.Answer {
 	t.Helper()
 	got, err := simulate.RunCase(t.Context(), c, func(o simulate.LoadOptions) (plugin.Plugin, error) {
 		return g.engine.Load(t.Context(), id, g.Module, wasm.PluginOptions{
-			Config: []byte(o.Config), Granted: o.Granted, Features: o.Features, Observer: o.Observer, KV: o.KV, Metrics: o.Metrics,
+			Timeout: time.Minute, // a machine that stalls breaks no limit
+			Config:  []byte(o.Config), Granted: o.Granted, Features: o.Features, Observer: o.Observer, KV: o.KV, Metrics: o.Metrics,
 		})
 	})
 	if err != nil {
