@@ -70,9 +70,21 @@ func newLab(t *testing.T, builder *artifact.Builder, bin string) *lab {
 	return l
 }
 
+// patiently is a plugin's JSON with a time limit that a busy machine does not reach.
+func (l *lab) patiently(settings string) string {
+	l.t.Helper()
+	keys := map[string]any{}
+	l.must(json.Unmarshal([]byte(settings), &keys))
+	keys["timeout"] = "20s"
+	text, err := json.Marshal(keys)
+	l.must(err)
+	return string(text)
+}
+
 // plugin puts a module of the project and its JSON into the plugin directory, each by a rename.
 func (l *lab) plugin(id, module, settings string) {
 	l.t.Helper()
+	settings = l.patiently(settings)
 	text, err := os.ReadFile(l.builder.ProjectFile(module))
 	if err != nil {
 		l.t.Fatal(err)
@@ -90,6 +102,7 @@ func (l *lab) plugin(id, module, settings string) {
 // keep writes a module and its JSON as the last good version of a plugin, as a proxy did that could load them.
 func (l *lab) keep(id, module, settings string) {
 	l.t.Helper()
+	settings = l.patiently(settings)
 	content, err := os.ReadFile(l.builder.ProjectFile(module))
 	l.must(err)
 	sum := sha256.Sum256(content)
@@ -239,7 +252,7 @@ func (l *lab) everyCall(sandbox, container string) error {
 }
 
 func get(url string) (body string, err error) {
-	client := http.Client{Timeout: 10 * time.Second}
+	client := http.Client{Timeout: patience}
 	resp, err := client.Get(url)
 	if err != nil {
 		return "", err

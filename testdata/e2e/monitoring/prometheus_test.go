@@ -137,6 +137,15 @@ func (l *prometheus) query(expr string) (series []json.RawMessage, err error) {
 	return got.Result, err
 }
 
+// finds is query until there is a series: none has a value from a scrape that took longer than its second until the next one.
+func (l *prometheus) finds(expr string) (series []json.RawMessage, err error) {
+	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		if series, err = l.query(expr); err == nil && len(series) > 0 || time.Now().After(end) {
+			return series, err
+		}
+	}
+}
+
 // checkDocumented demands each metric of docs/metrics.md, with its type. Prometheus scrapes
 // OpenMetrics, in which a counter's name ends before _total.
 func (l *prometheus) checkDocumented(t *testing.T) {
@@ -161,14 +170,14 @@ func (l *prometheus) checkDocumented(t *testing.T) {
 		if of == "histogram" {
 			series += "_bucket"
 		}
-		if got, err := l.query(series); err != nil || len(got) == 0 {
+		if got, err := l.finds(series); err != nil || len(got) == 0 {
 			t.Errorf("Prometheus has no %s (%v)", series, err)
 		}
 		if got := types[strings.TrimSuffix(name, "_total")]; len(got) != 1 || got[0].Type != of {
 			t.Errorf("%s has the type %v, want %s", name, got, of)
 		}
 	}
-	if got, err := l.query(`wasmproxy_own_calls_total{plugin="90-audit", method="RunPodSandbox"} > 0`); err != nil || len(got) != 1 {
+	if got, err := l.finds(`wasmproxy_own_calls_total{plugin="90-audit", method="RunPodSandbox"} > 0`); err != nil || len(got) != 1 {
 		t.Errorf("the audit plugin's own metric: %s (%v)", got, err)
 	}
 }
@@ -193,7 +202,7 @@ func (l *prometheus) checkDashboard(t *testing.T, file string) {
 				t.Errorf("panel %q: %s draws a line for each node of a fleet", p.Title, target.Expr)
 			}
 			expr := strings.NewReplacer("$__rate_interval", "20s", "$instance", ".*").Replace(target.Expr)
-			if got, err := l.query(expr); err != nil || len(got) == 0 {
+			if got, err := l.finds(expr); err != nil || len(got) == 0 {
 				t.Errorf("panel %q: %s has no data (%v)", p.Title, expr, err)
 			}
 		}
@@ -227,7 +236,7 @@ func (l *prometheus) checkAlerts(t *testing.T) {
 				t.Errorf("alert %s: %s %s", r.Name, r.Health, r.LastError)
 			}
 			for _, name := range regexp.MustCompile(`\b(wasmproxy_\w+|up)\b`).FindAllString(strings.ReplaceAll(r.Query, `"wasmproxy"`, ""), -1) {
-				if series, err := l.query(name); err != nil || len(series) == 0 {
+				if series, err := l.finds(name); err != nil || len(series) == 0 {
 					t.Errorf("alert %s asks for %s, which is not there (%v)", r.Name, name, err)
 				}
 			}
