@@ -35,6 +35,7 @@ func TestRemoteAndWasm(t *testing.T) {
 	expectOverlay(t, alone, "0", "256")
 
 	server.Start(t)
+	server.AwaitConnection(t)
 	time.Sleep(node.Slowly(2 * time.Second)) // within which it is used again
 	again := overlaid("again")
 	kubelet.Apply(t, again)

@@ -63,7 +63,7 @@ func StartAPIServer(t testing.TB) *APIServer {
 			t.Errorf("stopping the API server: %v", err)
 		}
 	})
-	Eventually(t, 4*startTimeout, "the API server is ready", func() error {
+	Eventually(t, 2*startTimeout, "the API server is ready", func() error {
 		if err := server.alive(); err != nil {
 			t.Fatal(err)
 		}

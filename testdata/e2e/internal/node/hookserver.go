@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/isolation"
@@ -46,6 +47,23 @@ func (s *HookServer) Start(t testing.TB) {
 			conn.Close()
 		}
 		return err
+	})
+}
+
+// AwaitConnection waits until wasmproxy is connected to it.
+func (s *HookServer) AwaitConnection(t testing.TB) {
+	t.Helper()
+	Eventually(t, startTimeout, "wasmproxy connects to the hook server", func() error {
+		sockets, err := os.ReadFile("/proc/net/unix")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(sockets)) { // Num RefCount Protocol Flags Type St Inode Path
+			if at := strings.Fields(line); len(at) == 8 && at[7] == s.socket && at[5] == "03" { // SS_CONNECTED
+				return nil
+			}
+		}
+		return errors.New("nobody is")
 	})
 }
 

@@ -280,7 +280,7 @@ func (k *Kubelet) Logs(ctx context.Context, pod *core.Pod, container string) ([]
 }
 
 func (k *Kubelet) request(ctx context.Context, method, path string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, Slowly(20*time.Second))
+	ctx, cancel := context.WithTimeout(ctx, Slowly(time.Minute))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, "https://127.0.0.1:10250"+path, nil)
 	if err != nil {

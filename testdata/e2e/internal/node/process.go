@@ -14,7 +14,7 @@ import (
 )
 
 // stopTimeout is how long a process may take to end when asked.
-const stopTimeout = 20 * time.Second
+const stopTimeout = time.Minute
 
 // process is a part of the node. Its output goes to a file, to which a restart appends.
 type process struct {

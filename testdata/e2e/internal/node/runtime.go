@@ -21,8 +21,8 @@ import (
 // RegistryAddress is where the images must be served.
 const RegistryAddress = "127.0.0.1:5000"
 
-// startTimeout is how long a part may take until it answers. It takes well under a second.
-const startTimeout = 30 * time.Second
+// startTimeout is how long a part may take until it answers. It takes well under a second, unless the machine is busy.
+const startTimeout = 2 * time.Minute
 
 // readyTimeout is how long a pod may take. It takes a second.
 const readyTimeout = time.Minute
