@@ -74,7 +74,7 @@ func (n *node) revision(t *testing.T, digest string) string {
 
 func (n *node) await(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
 		wanted := map[string]bool{}
 		if _, err := n.follow(t.Context(), n.p, nil, wanted); err != nil {
 			t.Fatal(err)

@@ -124,7 +124,7 @@ func TestEndCancelsRequests(t *testing.T) {
 // What is no resource, or no GET, is refused; a header is bounded.
 func TestOtherRequests(t *testing.T) {
 	c, _ := serve(t, admin.Sources{Explain: func(context.Context, string) (*explain.Report, error) { return &explain.Report{}, nil }})
-	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", c.Socket) }}}
+	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", c.Socket) }}}
 	defer client.CloseIdleConnections()
 	for request, want := range map[string]int{"GET /explain": 200, "GET /": 404, "GET /explain/x": 404, "POST /explain": 405, "GET /explain?name=" + strings.Repeat("x", 1<<16): 431} {
 		method, path, _ := strings.Cut(request, " ")
@@ -157,7 +157,7 @@ func TestUnreachable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: time.Second}
+	other := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: time.Minute}
 	l.SetUnlinkOnClose(false)
 	go func() { _ = other.Serve(l) }()
 	if got := ask(); !strings.Contains(got, "answers with status 404: check that it is the admin socket of a wasmproxy of this version") {
@@ -172,7 +172,7 @@ func TestUnreachable(t *testing.T) {
 // A request for a recording that is none is refused.
 func TestRecordingRequests(t *testing.T) {
 	c, _ := serve(t, admin.Sources{Record: func(context.Context, string, recording.Options, io.Writer) error { return nil }})
-	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", c.Socket) }}}
+	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", c.Socket) }}}
 	defer client.CloseIdleConnections()
 	const right = `{"for_ns": 1000000000, "max": 1000000, "rate": 1, "call": 100000`
 	for body, want := range map[string]int{right + `}`: 200, ``: 400, right + `, "rates": 1}`: 400, right + strings.Repeat(" ", 1<<15) + `}`: 400} {

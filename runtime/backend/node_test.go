@@ -87,8 +87,9 @@ func TestDescribe(t *testing.T) {
 	path := socketPath(t)
 	server, b := serve(t, path), connect(t, path)
 	var node crifield.Node
-	for end := time.Now().Add(30 * time.Second); node.CgroupDriver == "" && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		b.Describe(t.Context()) // until the connection is up
+	known := func() bool { return node.CgroupDriver != "" && len(node.RuntimeHandlers) > 0 }
+	for end := time.Now().Add(time.Minute); !known() && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		b.Describe(t.Context()) // until the connection is up, and each call was answered
 		node = *b.Node.Load()
 	}
 	if node.CgroupDriver != "cgroupfs" || !slices.Equal(node.RuntimeHandlers, []string{"", "kata", "runc"}) || node.RuntimeName != "" {

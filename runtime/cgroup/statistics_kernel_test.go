@@ -38,7 +38,7 @@ func TestKernelStatistics(t *testing.T) {
 	shows := func(file string) bool {
 		return regexp.MustCompile(statistics[file]).MatchString(must(k.Read(k.group, file))(t))
 	}
-	for end := time.Now().Add(30 * time.Second); !(shows("cpu.stat") && shows("memory.current")) && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !(shows("cpu.stat") && shows("memory.current")) && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		// the process has not begun
 	}
 	for i := range rules.Statistics {

@@ -153,7 +153,7 @@ kill -KILL $! || true`, systemdScript)
 
 // removeGroups removes groups with those below, once their processes have gone.
 func removeGroups(t testing.TB, dirs []string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for _, dir := range dirs {
 		for {

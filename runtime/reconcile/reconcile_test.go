@@ -51,7 +51,7 @@ func TestNodeIsDescribedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(runtime.Stop)
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end) && r.Backend.Node.Load().RuntimeName == ""; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end) && r.Backend.Node.Load().RuntimeName == ""; time.Sleep(10 * time.Millisecond) {
 		r.Refill(t.Context()) // until the connection is up
 	}
 	if got := *r.Backend.Node.Load(); got.RuntimeName != apitest.FakeRuntimeName {
@@ -68,7 +68,7 @@ func TestScansDescribeTheNode(t *testing.T) {
 	}
 	t.Cleanup(runtime.Stop)
 	go r.scanFiles(t.Context())
-	for end := time.Now().Add(30 * time.Second); r.Backend.Node.Load().RuntimeName == ""; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); r.Backend.Node.Load().RuntimeName == ""; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the runtime was not asked")
 		}
@@ -84,7 +84,7 @@ func TestScansKeepTheJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	go r.scanFiles(t.Context())
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		_, err := os.Stat(journal)
 		if err == nil {
 			return

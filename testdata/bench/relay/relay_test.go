@@ -61,7 +61,7 @@ func answerReversed(t *testing.T, lis net.Listener) {
 
 func dial(t *testing.T, path string) *net.UnixConn {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		conn, err := net.Dial("unix", path)
 		if err == nil {
 			t.Cleanup(func() { conn.Close() })
