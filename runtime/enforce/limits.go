@@ -151,7 +151,10 @@ func (w work) wanted(container, file string, raised []Raised) rules.Limit {
 		wanted, _ := now.Int64(f)
 		for _, r := range raised {
 			n, err := strconv.ParseInt(r.Wish.Value, 10, 64)
-			if higher := n > wanted || n <= 0; higher && err == nil && r.Target == fieldTarget(f, "") {
+			if err != nil || r.Target != fieldTarget(f, "") {
+				continue
+			}
+			if n > wanted || n <= 0 {
 				wanted = n
 			}
 		}
