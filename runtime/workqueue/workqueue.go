@@ -1,5 +1,6 @@
 // Package workqueue has the work on pods and containers done in order: one object's pieces one after another, and those of different
-// objects side by side. It knows of no object but its key, and never says what work is.
+// objects side by side. It knows of no object but its key, and never says what work is. A Saver is work of one kind, behind a Trigger:
+// files are written in the background, and again after a failure. What is in them is its owner's.
 package workqueue
 
 import (
